@@ -35,15 +35,15 @@ type Balance struct {
 type BalanceAmount struct {
 	CoinSymbol  string          `json:"coinSymbol"`      // as it came, or of the query; never empty
 	NetworkName string          `json:"networkName"`     // empty when neither the response nor the query names the network
-	Amount      decimal.Decimal `json:"amount"`          // taken to be in units of the coin
+	Amount      decimal.Decimal `json:"amount"`          // assumed to be in units of the coin
 	CoinID      string          `json:"coinId,omitzero"` // of the coin, as it came; empty when the response has none
 }
 
-// Total returns the sum of the amounts of a coin over all networks. The symbol is compared without the case of
-// letters. A coin that the balance does not list is an error that matches [ErrNotFound], never zero. Any other
-// [*ArgumentError] means that the sum is not known: the amounts may be of several coins, because they differ in the
-// case of their symbol or in CoinID, or two are on one network; Skipped has a record of the coin, one that names no
-// coin, or 64 records; or an amount is beyond what a response can hold, which only a caller can have made.
+// Total returns the sum of the amounts of a coin over all networks. It ignores the case of the symbol. If the
+// balance does not list the coin, the error matches [ErrNotFound]: the sum is never a silent zero. Any other
+// [*ArgumentError] means that the sum is not known. The amounts may belong to several coins: their symbols differ in
+// case, their CoinIDs differ, or two are on one network. Or Skipped has a record of the coin, a record without a
+// coin, or 64 records. Or a caller set an amount that no response can hold.
 func (b *Balance) Total(coinSymbol string) (decimal.Decimal, error) {
 	refused := func(argument, format string, args ...any) (decimal.Decimal, error) {
 		reason := fmt.Sprintf("of %q ", redact.Truncate(coinSymbol, maxQuotedName)) + fmt.Sprintf(format, args...)
@@ -81,11 +81,11 @@ func (b *Balance) Total(coinSymbol string) (decimal.Decimal, error) {
 	return total, nil
 }
 
-// Balance returns the account's balances. The response is not documented. Three forms are read: an array of
-// records with an amount under balance, amount or available; an object of amounts by symbol; and for a query
-// that names a coin, one such record or amount. Any other form is a [*DecodeError], unless
-// [WithBalanceDecoder] reads it; so is a paginated response, which has a meta or counters of pages. A record of
-// several that cannot be read, or names no coin, is skipped: see [Skipped].
+// Balance returns the balances of the account. The response is not documented. The client reads three forms: an
+// array of records with an amount under balance, amount or available; an object of amounts by symbol; and, for a
+// query that names a coin, one such record or amount. Any other form is a [*DecodeError], unless
+// [WithBalanceDecoder] reads it, and so is a paginated response, which has a meta or counts pages. In a list, a
+// record that cannot be read, or names no coin, is skipped: see [Skipped].
 //
 // GET /api/balance/
 func (c *Client) Balance(ctx context.Context, q BalanceQuery, opts ...CallOption) (*Balance, error) {
@@ -148,7 +148,7 @@ func speaksOfPages(name string) bool {
 		slices.ContainsFunc([]string{"pag", "total", "offset", "next", "cursor"}, func(word string) bool { return strings.Contains(name, word) })
 }
 
-// checkAmounts returns what is wrong with the amounts of a caller's decoder, or nil.
+// checkAmounts returns why the amounts of a caller's decoder are refused, or nil.
 func checkAmounts(amounts []BalanceAmount) error {
 	for i, a := range amounts {
 		switch {

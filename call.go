@@ -25,8 +25,7 @@ import (
 	"github.com/cryptogw/gateway/internal/redact"
 )
 
-// An operation is what a method asks of the service: route, arguments, place of the key and
-// payload.
+// An operation describes the request of a method: route, arguments, place of the key, payload.
 type operation struct {
 	name             string
 	route            string    // each {name} is replaced by an argument
@@ -35,10 +34,13 @@ type operation struct {
 	expectID         string // the identifier that the record in the response must have; empty for any
 	key              keyPlace
 	sendsContentType bool            // also for a read
-	invoice          *InvoiceRequest // what is posted; nil for a read
+	invoice          *InvoiceRequest // the payload of a POST; nil for a read
 	undocumented     bool            // whether the form of the result is not documented
 	once             bool            // whether only one attempt is made
 }
+
+// namesNothing reports whether neither the path nor the query can name a record.
+func (o *operation) namesNothing() bool { return o.args[0] == "" && o.query == nil }
 
 // A keyPlace is where the key goes: docs/interface.md, I-30 to I-34.
 type keyPlace int8
@@ -49,11 +51,11 @@ const (
 	keyInBody
 )
 
-// A call is one use of an operation: what it sends, and what its attempts have shown so far.
+// A call is one use of an operation: the request, and the state of its attempts.
 type call struct {
 	client    *Client
 	operation operation
-	decode    func(envelope) *doc.Error // reads the result of a response to where the method has it
+	decode    func(envelope) *doc.Error // reads the result of a response into the result of the method
 
 	cfg      callConfig
 	ctx      context.Context // with what [CallFromContext] returns
@@ -63,24 +65,24 @@ type call struct {
 
 	library  retryablehttp.Client // makes the attempts
 	started  time.Time            // when the call began
-	attempts int                  // that were begun
-	begun    time.Time            // when the last of them began
-	response response             // to the last of them
-	status   int                  // of the last response to any of them; 0 for none
-	failure  callError            // of the last of them; nil for none
-	next     attempt.Next         // what follows it
+	attempts int                  // how many attempts began
+	begun    time.Time            // when the last one began
+	response response             // of the last one
+	status   int                  // of the last response of any attempt; 0 for none
+	failure  callError            // of the last one; nil for none
+	next     attempt.Next         // whether another one follows
 	order    orderOfCall          // of an invoice
 }
 
-// A response is what is kept of the response to an attempt.
+// A response keeps parts of the response to an attempt.
 type response struct {
 	status int       // 0 when none came
 	asOf   time.Time // when it was read, less its age
-	body   []byte    // the beginning of one that failed an invoice, without keys
+	body   []byte    // its beginning, without keys, if it failed an invoice
 	drift  []Drift   // where it differs from docs/interface.md
 
 	unread    bool  // no byte of the invoice was read for sending, so none was sent
-	ambiguous error // why it may not be the response to the invoice; nil for no reason
+	ambiguous error // why it may not be the response to the invoice; nil if it is
 }
 
 // do makes a call whose result has a documented form, which read reads.
@@ -99,8 +101,8 @@ func do[T any](ctx context.Context, client *Client, what operation, read func(do
 	return result, nil
 }
 
-// errPanicked is what an [Observer] and an [OrderGuard] are told of a call that a panic or a
-// Goexit in code of the caller's has ended.
+// errPanicked is the error that an [Observer] and an [OrderGuard] receive if a panic or a Goexit in
+// the caller's code ends the call.
 var errPanicked = errors.New("gateway: a panic has ended the call")
 
 // run makes the call: the only way from a method to the wire and back.
@@ -126,7 +128,7 @@ func (c *call) run(ctx context.Context, opts []CallOption) (err error) {
 	return c.send()
 }
 
-// redactorOf returns what removes the key of the client and that of the options of a call.
+// redactorOf returns a redactor of the client's key, and of the key in the options of a call.
 func (c *Client) redactorOf(cfg *callConfig) redact.Redactor {
 	if cfg.key == nil {
 		return c.redactor
@@ -134,7 +136,7 @@ func (c *Client) redactorOf(cfg *callConfig) redact.Redactor {
 	return c.redactor.With(*cfg.key)
 }
 
-// prepare checks the arguments of a call, and completes what it sends. The refusal is that of its
+// prepare checks the arguments of a call and completes its request. The refusal is the error of its
 // options.
 func (c *call) prepare(refusal *ArgumentError) error {
 	if refusal != nil && c.operation.invoice == nil {
@@ -149,7 +151,7 @@ func (c *call) prepare(refusal *ArgumentError) error {
 	return c.resolveKey()
 }
 
-// check returns what is wrong with the client or the context of a call.
+// check returns why a call with this client or context is refused.
 func (c *Client) check(ctx context.Context) (name, reason string) {
 	switch {
 	case c == nil || c.cfg == nil:
@@ -207,8 +209,8 @@ func (c *call) keyFromSource() error {
 	return nil
 }
 
-// A keyContext is the context of a source of keys. Of the values of the caller's context it has only the call: a
-// key that followed from another value could be of another merchant than the order.
+// A keyContext is the context of a source of keys. It hides the values of the caller's context, except the call: a
+// key chosen by such a value could belong to another merchant than the order.
 type keyContext struct{ context.Context }
 
 func (ctx keyContext) Value(key any) any {
@@ -226,7 +228,7 @@ func (c *call) send() error {
 	c.library.HTTPClient, c.library.RetryMax = c.client.http(), c.client.cfg.retry.MaxAttempts-1
 	c.library.RequestLogHook, c.library.CheckRetry, c.library.Backoff = c.begin, c.check, c.backoff
 	c.library.ErrorHandler = retryablehttp.PassthroughErrorHandler
-	_, _ = c.library.Do(&retryablehttp.Request{Request: c.newHTTPRequest()}) // check has kept what it returns
+	_, _ = c.library.Do(&retryablehttp.Request{Request: c.newHTTPRequest()}) // check has kept the response and the error
 	if c.next.Wait > 0 {
 		// Do has returned before the next attempt: the context has ended.
 		c.failure = c.contextEnded(PhaseBackoff)
@@ -277,7 +279,7 @@ func (c *call) newHeader() http.Header {
 	values := [...]string{"application/json", "application/json", c.client.cfg.userAgent, "no-cache", ""}
 	accept, contentType, userAgent, noCache, key := values[0:1:1], values[1:2:2], values[2:3:3], values[3:4:4], values[4:]
 	header["Accept"], header["User-Agent"] = accept, userAgent
-	if c.operation.invoice == nil { // a cache on the way has prices of yesterday, and balances of others
+	if c.operation.invoice == nil { // a cache may have old prices, and balances of others
 		header["Cache-Control"] = noCache
 	}
 	for _, set := range [...]http.Header{c.client.cfg.defaults.header, c.cfg.header} {
@@ -351,8 +353,7 @@ func (c *call) mayRepeat(failed decision) bool {
 	}
 }
 
-// decide returns what a failed attempt means for the call. What is proved applies to an invoice
-// only.
+// decide returns what a failed attempt means for the call. The proved outcome applies to an invoice only.
 func (c *call) decide(proved Outcome, transient bool) decision {
 	if c.operation.invoice == nil {
 		return decision{outcome: OutcomeNotSent, retryable: transient, transient: transient}
@@ -379,15 +380,15 @@ func (c *call) contextEnded(phase Phase) *TransportError {
 	return c.transportError(phase, contextError(c.ctx, c.redactor), false)
 }
 
-// isEnded reports whether the context of the call has ended what the call did last. Cancelling does not
-// end an attempt of an invoice that was read for sending.
+// isEnded reports whether the context of the call ended its last step. Cancelling does not end an attempt
+// whose invoice was read for sending.
 func (c *call) isEnded() bool {
 	isSent := c.operation.invoice != nil && c.attempts > 0 && !c.response.unread
 	return c.ctx.Err() != nil && (!isSent || !errors.Is(c.ctx.Err(), context.Canceled))
 }
 
 // transportError makes the error of a call, or of an attempt, without a usable response. If the
-// context of the call has ended it, that is the reason.
+// context of the call ended it, that is the reason.
 func (c *call) transportError(phase Phase, err error, transient bool) *TransportError {
 	timeout := attempt.IsTimeout(err)
 	if c.isEnded() {
@@ -401,26 +402,26 @@ func (c *call) transportError(phase Phase, err error, transient bool) *Transport
 	failure := &TransportError{Operation: c.operation.name, Phase: phase, Attempts: c.attempts, LastStatus: c.status, Err: err, timeout: timeout}
 	d := c.decide(proved, transient)
 	failure.Outcome, failure.transient = d.outcome, d.transient
-	// What was not sent may be called again later, whatever the reason, unless the caller has ended the call.
+	// A call that sent nothing may be made again, whatever the reason, unless its context has ended.
 	failure.Retryable = d.retryable || d.outcome == OutcomeNotSent && c.status == 0 && c.ctx.Err() == nil
 	return failure
 }
 
-// Limits of what an error keeps of a response, in bytes.
+// How much of a response an error keeps, in bytes.
 const (
 	maxSnippet     = 8 << 10 // of the body
 	maxHeaderValue = 1 << 10
 	maxContentType = 256
 	maxLocation    = 256
 
-	// maxErrorBody bounds the body of an error that is read: beyond what an error shows, so much
-	// that no key of 4,096 characters, each of them escaped, is cut in two.
+	// maxErrorBody is how much of the body of an error is read: more than an error shows, so that
+	// no key of 4,096 characters, each of them escaped, is cut in two.
 	maxErrorBody  = maxSnippet + 6*4096
-	maxPooledBody = 1 << 20 // whose tree is used for another
+	maxPooledBody = 1 << 20 // a larger body's tree is not used again
 	byteOrderMark = "\uFEFF"
 )
 
-// receive reads the response to an attempt, and returns what is wrong with it.
+// receive reads the response to an attempt, and returns why it is a failure.
 func (c *call) receive(resp *http.Response) (failure callError) {
 	body := resp.Body.(*attempt.Result)
 	defer func() { _ = body.Close() }() // go-retryablehttp finds it empty
@@ -465,7 +466,7 @@ func (c *call) receive(resp *http.Response) (failure callError) {
 	return failure
 }
 
-// errUnsentSuccess is a success that cannot be that of the invoice.
+// errUnsentSuccess is the error of a success that came without the invoice having been read.
 var errUnsentSuccess = errors.New("the transport returned a success without having read the invoice")
 
 // open reads a body as a tree, and finds the parts of its envelope.
@@ -522,8 +523,8 @@ func (c *call) readResult(tree *doc.Doc, resp *http.Response, text []byte) (enve
 	}
 }
 
-// redirect returns the error of a response of 3xx, with the place that it names: neither its
-// user nor its query, which may be secret.
+// redirect returns the error of a response of 3xx, with its target. User and query are left out,
+// because they may be secret.
 func (c *call) redirect(resp *http.Response) error {
 	to, err := url.Parse(resp.Header.Get("Location"))
 	if err != nil || to.Host+to.Path == "" {
@@ -550,7 +551,7 @@ func ageOf(header http.Header) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// newResponse is what a response has besides its result.
+// newResponse returns a response for [WithResponse].
 func (c *call) newResponse(resp *http.Response, e envelope) Response {
 	return Response{FetchedAt: c.response.asOf, Header: c.redactor.Header(resp.Header), Message: e.message, Meta: e.metaValue(), Result: json.RawMessage(e.result.JSON())}
 }
@@ -563,14 +564,14 @@ func (c *call) apiError(resp *http.Response, e envelope, body []byte, said refus
 	d := c.decide(proved, attempt.IsRetryableStatus(resp.StatusCode))
 	return &APIError{
 		Operation: c.operation.name, StatusCode: resp.StatusCode, Outcome: d.outcome, Retryable: d.retryable, transient: d.transient,
-		Message: said.message, Meta: e.metaValue(), missingKey: e.missingKey, said: said,
+		Message: said.message, Meta: e.metaValue(), missingKey: e.missingKey, said: said, namesNothing: c.operation.namesNothing(),
 		Body: c.redactor.Snippet(body, maxSnippet), Header: c.diagnosticHeaders(resp.Header),
 		RetryAfter: attempt.After(resp.Header), Attempts: c.attempts,
 	}
 }
 
-// diagnosticHeaders returns the headers that help to find a response in a log. They
-// are truncated after the key is removed: a part of it would not be recognized.
+// diagnosticHeaders returns the headers that help to find a response in a log. They are
+// truncated after the key is removed, because a part of a key would not be recognized.
 func (c *call) diagnosticHeaders(all http.Header) http.Header {
 	some := http.Header{}
 	for _, name := range [...]string{
@@ -594,7 +595,7 @@ func (c *call) decodeError(resp *http.Response, wrong *doc.Error, body []byte, t
 	if errors.Is(err, doc.ErrMismatch) {
 		err = fmt.Errorf("%w%s", ErrResponseMismatch, strings.TrimPrefix(err.Error(), doc.ErrMismatch.Error()))
 	} else if c.redactor.Contains(err.Error()) {
-		err = sanitize(err, c.redactor) // it quotes what could not be read
+		err = sanitize(err, c.redactor) // it quotes the response
 	}
 	d := c.decide(OutcomeUnknown, transient)
 	return &DecodeError{

@@ -16,11 +16,11 @@
 // Amounts are exact, never a float. An amount that is missing, null or malformed is an error
 // that names its place, never zero.
 //
-// [Client.CreateInvoice] sends at most one invoice, and the client's [OrderGuard] remembers the
-// order, by default in memory: the same call again returns the same invoice. When it fails, [OutcomeOf] reports what is
-// known of the order: [OutcomeNotSent], [OutcomeRejected], [OutcomeConflict] or [OutcomeUnknown].
-// An invoice of unknown outcome may exist: call again if [SafeToRetry] is true, otherwise look it
-// up before anything else.
+// [Client.CreateInvoice] sends at most one invoice. The client's [OrderGuard], by default in memory,
+// remembers the order, so that the same call again returns the same invoice. After an error,
+// [OutcomeOf] says what the error means for the order: [OutcomeNotSent], [OutcomeRejected],
+// [OutcomeConflict] or [OutcomeUnknown]. After an unknown outcome an invoice may exist: call again
+// if [SafeToRetry] is true, otherwise look the order up before anything else.
 //
 // # Errors
 //
@@ -31,27 +31,27 @@
 //
 // # Retries
 //
-// A read makes several attempts, as [RetryPolicy] says: after a connection that was refused, reset,
-// cut or timed out, a name server that did not respond, a body that was cut or damaged, and the
+// A read is retried, within the limits of [RetryPolicy], if the connection was refused, reset, cut or
+// timed out, if the name server did not respond, if the body was cut or damaged, and after the
 // statuses 408, 425, 429, 500, 502 to 504, 520 to 524 and 529. All retries of a client share a
-// budget, which successful calls refill. An invoice is retried only if it is proved that nothing
-// of it was sent, or with [WithIdempotentOrders].
+// budget, which successful calls refill. An invoice is retried only if nothing of it was sent, which
+// the client proves, or with [WithIdempotentOrders].
 //
 // # The key
 //
-// No way of printing a client, an option, a result or an error shows the key. Where a response
-// repeats a key of 8 characters or more, [REDACTED] replaces it.
+// Printing a client, an option, a result or an error never shows the key. If a response repeats a
+// key of 8 characters or more, the client replaces it with [REDACTED].
 //
 // # Undocumented responses
 //
-// The service is documented in part, as docs/interface.md of the repository says. What is documented is typed.
-// Rates and balances are not: they are read in a few forms, or by the functions of [WithRatesDecoder] and
-// [WithBalanceDecoder], and kept in a field Raw. An invoice has its Raw, and the Details that the function of
-// [WithInvoiceDecoder] reads. [WithResponse] returns the envelope of any response.
-// Records of a list that cannot be read are skipped: see [Skipped].
+// The service documents only a part of its interface: see docs/interface.md of the repository. Documented
+// results have typed fields. Rates and balances are not documented: the client reads a few common forms, or
+// calls the functions of [WithRatesDecoder] and [WithBalanceDecoder], and keeps the result in a field Raw. An
+// invoice has a Raw, and the Details that the function of [WithInvoiceDecoder] returns. [WithResponse] returns
+// the envelope of any response. Records of a list that cannot be read are skipped: see [Skipped].
 //
-// Package [github.com/cryptogw/gateway/pricing] has what can be paid, in what and how much, and
-// package [github.com/cryptogw/gateway/gatewaytest] a gateway to test against.
+// Package [github.com/cryptogw/gateway/pricing] converts prices and checks limits, and package
+// [github.com/cryptogw/gateway/gatewaytest] provides a gateway to test against.
 package gateway
 
 import (
@@ -80,7 +80,7 @@ const Version = "0.1.0"
 
 const maxBody = 8 << 20 // of a response below 400
 
-// A Client calls the gateway. It is made by [New] and safe for concurrent use. Only [Client.Shutdown] changes it.
+// A Client calls the gateway. [New] makes it. It is safe for concurrent use, and only [Client.Shutdown] changes it.
 type Client struct {
 	base      endpoint.Base
 	key       redact.Secret
@@ -97,14 +97,13 @@ type Client struct {
 	trees func() *sync.Pool // of *doc.Doc
 }
 
-// New returns a client for the gateway at baseURL, such as
-// "https://gateway.example/merchant"; its path, if it has one, stays in front of
-// every route. It must be https, except for a loopback host or with [WithPlainHTTP].
+// New returns a client for the gateway at baseURL, such as "https://gateway.example/merchant". A path of
+// the URL precedes every route. The scheme must be https, except for a loopback host or with [WithPlainHTTP].
 //
-// The key is 1 to 4,096 printable ASCII characters, and empty with [WithAPIKeySource] or [WithoutAPIKey].
-// A bad argument or option is an [*ArgumentError]; so is an [OrderGuard] with a method
-// Lease() time.Duration whose lease is not longer than an invoice may take by [RetryPolicy]; 0 is a lease that
-// never ends.
+// The key has 1 to 4,096 printable ASCII characters. It must be empty with [WithAPIKeySource] or [WithoutAPIKey].
+//
+// New returns an [*ArgumentError] for a bad argument or option. If the [OrderGuard] has a method
+// Lease() time.Duration, its lease must be longer than an invoice may take by [RetryPolicy]; 0 means that it never ends.
 func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 	cfg, err := newConfig(opts)
 	if err != nil {
@@ -135,7 +134,7 @@ func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 	return newClient(base, redact.NewSecret(apiKey), cfg, transport), nil
 }
 
-// checkKey returns what is wrong with the key of a client, or "".
+// checkKey returns why a client cannot have the key, or "".
 func (cfg *config) checkKey(key string) string {
 	switch {
 	case key == "" && cfg.keySource == nil && !cfg.keyless:
@@ -158,7 +157,7 @@ func (cfg *config) checkLease() string {
 		return ""
 	}
 	lease, longest := guard.Lease(), cfg.longestInvoice()
-	if lease == 0 || lease > longest { // 0 is a lease that never ends
+	if lease == 0 || lease > longest { // 0 never ends
 		return ""
 	}
 	return fmt.Sprintf("the lease of the guard is %v, and must be longer than an invoice may take, which is %v by WithRetry: "+
@@ -168,7 +167,7 @@ func (cfg *config) checkLease() string {
 func newClient(base endpoint.Base, key redact.Secret, cfg *config, transport *attempt.Transport) *Client {
 	sender := &http.Client{Transport: transport, CheckRedirect: useLastResponse}
 	trees := &sync.Pool{New: func() any { return new(doc.Doc) }}
-	cfg.http = nil // it is not to be reached from the client: see http
+	cfg.http = nil // a dump of the client must not reach it: see http
 	return &Client{
 		base:      base,
 		key:       key,
@@ -184,13 +183,13 @@ func newClient(base endpoint.Base, key redact.Secret, cfg *config, transport *at
 	}
 }
 
-// Check reports whether a program that starts can work with the gateway and its [OrderGuard]. It makes one attempt at
-// the balance, or at the listing with [WithoutAPIKey], and accepts a balance of any form, also one that the service
-// answers with its own 404. If the guard has a method Check(context.Context) error, such as that of sqlguard, it
-// calls that too. The error joins what is wrong with both.
+// Check is for the start of a program: it reports whether the gateway accepts the key and whether the [OrderGuard]
+// works. It makes one attempt to read the balance, or the listing with [WithoutAPIKey]. It accepts a balance in any form,
+// and the service's own 404. It calls the method Check(context.Context) error of the guard, if there is one: sqlguard
+// looks for its table. The error joins both failures.
 //
-// Do not use Check for readiness probes: while the gateway is down they would remove every replica of the program,
-// which could still return the invoices that it knows.
+// Do not use Check as a readiness probe: while the gateway is down, the probe would remove every replica of a program
+// that can still return the invoices that it knows.
 //
 // GET /api/balance/ or GET /api/networks-coins
 func (c *Client) Check(ctx context.Context) error {
@@ -211,7 +210,7 @@ func (c *Client) checkGateway(ctx context.Context) error {
 	}}
 	err := check.run(ctx, nil)
 	if refusal, ok := err.(*APIError); ok && refusal.StatusCode == http.StatusNotFound && refusal.said.enveloped && !c.cfg.keyless {
-		return nil // it has no balance, and has accepted the key
+		return nil // there is no balance, and the key was accepted
 	}
 	return err
 }
@@ -229,13 +228,12 @@ func (c *Client) checkGuard(ctx context.Context) error {
 	return nil
 }
 
-// Shutdown ends the sending of invoices: it waits until every call of [Client.CreateInvoice] has returned, or returns
-// the error of a context that ends before. From then on, a call still returns an invoice that the [OrderGuard] knows;
-// one that would send an invoice returns a [*TransportError] that matches [ErrShutdown], and nothing was sent. All
-// other calls go on.
+// Shutdown stops the client from sending invoices, and waits until every call of [Client.CreateInvoice] has returned.
+// If the context ends first, Shutdown returns its error. From then on, CreateInvoice still returns an invoice that
+// the [OrderGuard] knows; instead of sending one it returns a [*TransportError] that matches [ErrShutdown]. Reads
+// go on.
 //
-// An invoice is sent for at most as long as [RetryPolicy] allows, and the guard may take 10 seconds before
-// and after it.
+// Allow for the time that an invoice may take by [RetryPolicy], and 10 seconds for the guard before and after it.
 func (c *Client) Shutdown(ctx context.Context) error {
 	if name, reason := c.check(ctx); reason != "" {
 		return &ArgumentError{Operation: "shutdown", Name: name, Reason: reason}
@@ -253,7 +251,7 @@ type ordersInFlight struct {
 	mu     sync.Mutex
 	calls  int
 	closed bool
-	none   chan struct{} // is closed when there are no calls; nil while nobody waits
+	none   chan struct{} // closed when there are no calls; nil while nobody waits
 }
 
 func (o *ordersInFlight) begin() {
@@ -294,9 +292,8 @@ func (o *ordersInFlight) close() <-chan struct{} {
 	return none
 }
 
-// CloseIdleConnections closes the connections that no call is using. Those of a RoundTripper of the
-// caller's are closed by its own CloseIdleConnections, if it has one. The client can be used
-// afterwards, and closing it is not necessary.
+// CloseIdleConnections closes the connections that no call is using. A caller's RoundTripper closes
+// them by its own method CloseIdleConnections, if it has one. The client stays usable. It need not be closed.
 func (c *Client) CloseIdleConnections() {
 	transport := c.transport()
 	if transport.Pools != nil {
@@ -306,7 +303,7 @@ func (c *Client) CloseIdleConnections() {
 	}
 }
 
-// refresh closes connections that may lead to a host that does not work.
+// refresh closes idle connections, which may lead to a host that does not work.
 func (c *Client) refresh() {
 	if pools := c.transport().Pools; pools != nil {
 		pools.Refresh()
@@ -351,13 +348,12 @@ const (
 	envPlainHTTP  = "GATEWAY_PLAIN_HTTP"
 )
 
-// FromEnv returns a client as [New] does, from environment variables: the base URL from
-// GATEWAY_BASE_URL, which is required, and the key from GATEWAY_API_KEY or from the file that
-// GATEWAY_API_KEY_FILE names, as [APIKeyFile] reads it, once. One of the two is required, unless an option is
-// [WithAPIKeySource] or [WithoutAPIKey]. The key must not be in quotes, and NAME= must not precede it.
-// GATEWAY_PLAIN_HTTP=1 is [WithPlainHTTP]; opts come after it.
+// FromEnv calls [New] with values from environment variables. GATEWAY_BASE_URL is required. The key is in
+// GATEWAY_API_KEY, or in the file that GATEWAY_API_KEY_FILE names, which is read once, by the rules of
+// [APIKeyFile]. One of the two is required, unless opts have [WithAPIKeySource] or [WithoutAPIKey]. A key in quotes,
+// or after NAME=, is refused. GATEWAY_PLAIN_HTTP=1 means [WithPlainHTTP].
 //
-// An empty variable counts as not set. An error is an [*ArgumentError] that names the variable or the option.
+// An empty variable counts as unset. The error is an [*ArgumentError] that names the variable or the option.
 func FromEnv(opts ...Option) (*Client, error) {
 	baseURL := os.Getenv(envBaseURL)
 	if baseURL == "" {
@@ -397,16 +393,16 @@ func keyFromEnv() (key, from string, err error) {
 	}
 }
 
-// APIKeyFile returns a source for [WithAPIKeySource] that reads the key from a file at each call: a
-// regular file, or a link to one, with the key alone on one line, not in quotes and without NAME=
-// before it. Replace it by renaming a new one. The error of a file that cannot be read, or has no key
-// that [New] accepts, has neither its name nor its content.
+// APIKeyFile returns a source for [WithAPIKeySource] that reads the key from a file at each call. The
+// file, or the one that a link points to, is regular and has the key alone on one line, without quotes and
+// without NAME= before it. To change the key, rename a new file over it. An error shows neither the name
+// nor the content of the file.
 func APIKeyFile(name string) func(context.Context) (string, error) {
 	return func(context.Context) (string, error) { return readKey(name) }
 }
 
-// readKey returns the key in a file. No error has the name of the file, which could be the
-// key in the wrong variable.
+// readKey returns the key in a file. An error does not name the file: the name could be a key in
+// the wrong variable.
 func readKey(name string) (string, error) {
 	text, err := readStart(name, endpoint.MaxAPIKeyFile)
 	if err != nil {
@@ -425,7 +421,7 @@ func readKey(name string) (string, error) {
 	}
 }
 
-// keyMistake returns what a text has beside a key, and what to do; "" for nothing.
+// keyMistake returns what surrounds the key in a text, and what to do; "" if nothing does.
 func keyMistake(text string) string {
 	switch {
 	case isAssignment(text):
@@ -437,8 +433,8 @@ func keyMistake(text string) string {
 	}
 }
 
-// isAssignment reports whether text is a line of a .env file or of a shell script. The = that
-// end a key in base64 assign nothing.
+// isAssignment reports whether text is a line of a .env file or of a shell script. A key in base64
+// may end with =, and is no assignment.
 func isAssignment(text string) bool {
 	name, value, _ := strings.Cut(strings.TrimPrefix(text, "export "), "=")
 	name = strings.TrimSpace(name)
@@ -446,8 +442,8 @@ func isAssignment(text string) bool {
 	return name != "" && !unicode.IsDigit(rune(name[0])) && !strings.ContainsFunc(name, isOther) && strings.Trim(value, "=") != ""
 }
 
-// readStart reads at most most bytes of a regular file, and a byte more. Another one could block, such
-// as a pipe without a writer.
+// readStart reads at most most+1 bytes of a regular file. Any other file could block, such as a pipe
+// without a writer.
 func readStart(name string, most int) (string, error) {
 	text, err := readRegular(name, most)
 	if path, ok := errors.AsType[*fs.PathError](err); ok {

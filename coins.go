@@ -9,12 +9,12 @@ import (
 	"github.com/cryptogw/gateway/internal/doc"
 )
 
-// A CoinNetwork is a coin on a network. Amounts are taken to be in units of the coin. Compare records
-// field by field, and decimals with Equal: == does not compare them by value.
+// A CoinNetwork is a coin on a network. Amounts are assumed to be in units of the coin. Compare decimals
+// with Equal: == does not compare them by value.
 //
-// A payment does not need the fields of withdrawals and swaps, the times and the name of the coin: one that is null, or missing
-// in some records of a list, has its zero value, and drift reports it. Without its fee or its bounds a pair is not
-// Withdrawable.
+// A payment does not need the fields of withdrawals and swaps, the times, and the name of the coin. If one is
+// null, or is missing in some records of a list, it is zero, and drift reports it. Without the fee or the bounds of a
+// withdrawal, Withdrawable is false.
 type CoinNetwork struct {
 	ID             string          `json:"id" check:"id"`                                   // of the pair, in UUID format
 	WithdrawalFee  decimal.Decimal `json:"withdrawalFee" check:"nullable off withdrawable"` // fee of a withdrawal
@@ -22,7 +22,7 @@ type CoinNetwork struct {
 	MinWithdraw    decimal.Decimal `json:"minWithdraw" check:"nullable off withdrawable"`   // the least that can be withdrawn
 	MaxWithdraw    decimal.Decimal `json:"maxWithdraw" check:"nullable off withdrawable"`   // the most that can be withdrawn
 	Depositable    bool            `json:"depositable"`                                     // whether deposits are possible
-	Withdrawable   bool            `json:"withdrawable" check:"nullable"`                   // whether withdrawals are possible; false if the response has no fee or bounds of one
+	Withdrawable   bool            `json:"withdrawable" check:"nullable"`                   // whether withdrawals are possible; false if the response lacks the fee or the bounds
 	Confirmations  int             `json:"confirmation" check:"nullable"`                   // how many confirmations are required
 	ArrivalTime    int             `json:"arrivalTime" check:"nullable"`                    // of no documented unit
 	ExpirationTime int             `json:"expirationTime" check:"nullable"`                 // of no documented unit
@@ -60,9 +60,9 @@ var pairRecord = doc.RecordOf[CoinNetwork]() // docs/interface.md, I-57 to I-91
 // readPair reads one pair.
 func readPair(result doc.Node) (*CoinNetwork, *doc.Error) { return pairRecord.One(result, "") }
 
-// CoinNetworks lists all coins on all their networks, one element per pair. An empty
-// listing is not nil. A pair that cannot be read is skipped: Response.Skipped of
-// [WithResponse] lists it, and drift reports it. If none can be read, that is an error.
+// CoinNetworks lists all coins on all their networks, one element for each pair. An empty listing is
+// not nil. A pair that cannot be read is skipped: Skipped of the [Response] lists it, and drift reports
+// it. If no pair can be read, that is an error.
 //
 // GET /api/networks-coins
 func (c *Client) CoinNetworks(ctx context.Context, opts ...CallOption) ([]CoinNetwork, error) {
@@ -72,9 +72,9 @@ func (c *Client) CoinNetworks(ctx context.Context, opts ...CallOption) ([]CoinNe
 	}, pairRecord.Many, opts)
 }
 
-// CoinNetwork returns the pair with an identifier from the listing, of 1 to 256 bytes. A record with another identifier is an error that matches
-// [ErrResponseMismatch]. The response is not documented: a record is accepted, or an
-// array of one.
+// CoinNetwork returns the pair with the identifier id, which the listing has: 1 to 256 bytes. A record with
+// another identifier is an error that matches [ErrResponseMismatch]. The response is not documented: the client
+// accepts a record, or an array of one.
 //
 // GET /api/networks-coins/{id}
 func (c *Client) CoinNetwork(ctx context.Context, id string, opts ...CallOption) (*CoinNetwork, error) {
@@ -86,9 +86,9 @@ func (c *Client) CoinNetwork(ctx context.Context, id string, opts ...CallOption)
 	}, func(result doc.Node) (*CoinNetwork, *doc.Error) { return pairRecord.One(result, id) }, opts) // I-50
 }
 
-// CoinNetworkBySymbol returns the pair of a coin and a network. Both names are sent
-// as given, and have 1 to 256 bytes: "BSC/BEP20" is one name. The response is not documented: a
-// record is accepted, or an array of one; the caller must verify its symbol and network.
+// CoinNetworkBySymbol returns the pair of a coin and a network. Both names have 1 to 256 bytes and are sent
+// as given: "BSC/BEP20" is one name. The response is not documented: the client accepts a record, or an array
+// of one. Verify its symbol and network.
 //
 // GET /api/networks-coins/{coinSymbol}/{networkName}
 func (c *Client) CoinNetworkBySymbol(ctx context.Context, coinSymbol, networkName string, opts ...CallOption) (*CoinNetwork, error) {
@@ -99,9 +99,8 @@ func (c *Client) CoinNetworkBySymbol(ctx context.Context, coinSymbol, networkNam
 	}, readPair, opts) // I-50
 }
 
-// CoinNetworksOf returns the pairs of a coin, whose symbol is sent as given and has 1 to 256
-// bytes. The response is not documented: an array is accepted, which
-// is read as by [Client.CoinNetworks], or one record, which is returned as an array of one.
+// CoinNetworksOf returns the pairs of a coin. The symbol has 1 to 256 bytes and is sent as given. The response is
+// not documented: the client accepts an array, and reads it like [Client.CoinNetworks], or one record.
 //
 // GET /api/networks-coins/{coinSymbol}
 func (c *Client) CoinNetworksOf(ctx context.Context, coinSymbol string, opts ...CallOption) ([]CoinNetwork, error) {

@@ -29,14 +29,14 @@ const (
 type envelope struct {
 	body       doc.Node
 	message    string   // at most maxMessage bytes, without the key; empty when absent or not text
-	success    bool     // the message is the documented one, or that of [WithSuccessMessage]
+	success    bool     // the message is the documented one, or the one of [WithSuccessMessage]
 	missingKey bool     // the message is the documented one for a missing key
 	meta       doc.Node // none if it is too large to be kept
 	result     doc.Node
 }
 
-// openEnvelope finds the parts of a body, also of a broken one. The message of a success is the
-// documented one, or another.
+// openEnvelope finds the parts of a body, even of a broken one. A success has the documented message, or
+// another.
 func openEnvelope(body doc.Node, another string) envelope {
 	e := envelope{body: body}
 	if body.Kind() != '{' {
@@ -47,7 +47,7 @@ func openEnvelope(body doc.Node, another string) envelope {
 		case n.IsNamed("message"):
 			e.readMessage(n, another)
 		case n.IsNamed("meta"):
-			// It is documented to be empty, and to search a large one for keys takes long.
+			// It is documented to be empty. Searching a large one for keys takes long.
 			if raw := n.Raw(); string(raw) != "{}" {
 				n.Note(doc.UnexpectedValue)
 			}
@@ -94,12 +94,12 @@ func (e envelope) check() *doc.Error {
 	}
 }
 
-// isRefusal reports whether a body of 2xx has a message, which is not that of a success, and no result.
+// isRefusal reports whether a body of 2xx has no result, and a message that is not a success.
 func (e envelope) isRefusal() bool {
 	return e.message != "" && !e.success && (e.result.IsZero() || e.result.Kind() == 'n')
 }
 
-// isNothing reports whether the message of an envelope is not that of a success, and the result holds nothing.
+// isNothing reports whether an envelope has an empty result, and no message of a success.
 func (e envelope) isNothing() bool { return !e.success && !e.result.IsZero() && !e.result.Holds() }
 
 // undocumented returns a result of an undocumented form, or an error if there is none. With a caller's
@@ -115,12 +115,12 @@ func (e envelope) undocumented(hasDecoder bool) (doc.Node, *doc.Error) {
 // metaValue returns a copy of the meta, or nil when there was none or it is not kept.
 func (e envelope) metaValue() json.RawMessage { return json.RawMessage(e.meta.JSON()) }
 
-// holds reports whether a member says something: it is there, and neither false nor 0, and not empty at any depth.
+// holds reports whether a member is there, and is neither false, nor 0, nor empty at every depth.
 func holds(n doc.Node) bool {
 	return n.Holds() && n.Kind() != 'f' && n.Scalar() != "0"
 }
 
-// isError reports whether the members beside the result speak of an error.
+// isError reports whether the members beside the result report an error.
 func (e envelope) isError() bool {
 	for n := range e.body.Parts() {
 		switch name := plainName(n); {
@@ -161,8 +161,8 @@ func (e envelope) mayHaveInvoice() bool {
 	return false
 }
 
-// statusIn returns the status that a member has, or 0 if it has none. A member named code can have a number of
-// the service's own instead.
+// statusIn returns the status in a member, or 0 if there is none. A member named code may hold a number of the
+// service's own instead.
 func statusIn(n doc.Node) int64 {
 	switch plainName(n) {
 	case "status", "statuscode", "httpstatus", "httpstatuscode", "code":
@@ -176,21 +176,21 @@ func statusIn(n doc.Node) int64 {
 // plainName returns the name of a member in lower case, without underscores.
 func plainName(n doc.Node) string { return strings.ToLower(strings.ReplaceAll(n.Name(), "_", "")) }
 
-// A refusal is what the body of an error response says.
+// A refusal describes the body of an error response.
 type refusal struct {
 	message   string // at most maxMessage bytes, without keys; empty for none
 	enveloped bool   // in the documented envelope: docs/interface.md, I-152 to I-155
-	formed    bool   // in it, or in a form in which web frameworks refuse a request: I-170
-	doubtful  bool   // it contradicts its status, or nobody can know whether it does
+	formed    bool   // in it, or in the error format of a web framework: I-170
+	doubtful  bool   // it contradicts its status, or may do so
 }
 
-// messageNames are the members of a framework's error that have its message, by their plain names, the most
-// telling one first.
+// messageNames are the members of a framework's error that may have its message, by their plain names, the best one
+// first.
 var messageNames = [...]string{
 	"message", "errormessage", "msg", "detail", "description", "desc", "reason", "error", "title", "errors", "modelstate",
 }
 
-// readRefusal reads an error response. Wrong is why the body is not JSON, nil if it is.
+// readRefusal reads an error response. Wrong says why its body is not JSON; nil if it is.
 func readRefusal(e envelope, wrong *doc.Error) refusal {
 	r := refusal{message: e.message, enveloped: wrong == nil && e.message != "" && !e.result.IsZero()}
 	kind := e.body.Kind()
@@ -207,7 +207,7 @@ func readRefusal(e envelope, wrong *doc.Error) refusal {
 	return r
 }
 
-// said returns the message of an error, in the envelope or in the form of a framework.
+// said returns the message of an error, from the envelope or in the format of a framework.
 func (e envelope) said() string {
 	if e.message != "" {
 		return e.message
@@ -215,8 +215,8 @@ func (e envelope) said() string {
 	return redact.Truncate(strings.Join(messageIn(e.body), "; "), maxMessage)
 }
 
-// messageIn returns the texts of the message of a framework's error: those of the first of its members,
-// or of all of them if each is a list, as of fields that are not valid.
+// messageIn returns the texts of a framework's error: from the first member that has one, or from all members if each
+// is a list, such as the errors of each field.
 func messageIn(body doc.Node) (texts []string) {
 	for _, name := range messageNames {
 		for m := range body.Parts() {
@@ -237,8 +237,8 @@ func messageIn(body doc.Node) (texts []string) {
 	return texts
 }
 
-// textsIn returns the texts in n, at any depth, that are not empty, without those that frameworks repeat of the
-// request beside the place of an error.
+// textsIn returns the texts in n, at any depth, that are not empty. It leaves out the values of the request that
+// frameworks repeat beside the place of an error.
 func textsIn(n doc.Node) (texts []string) {
 	if text := n.Text(); text != "" {
 		return []string{text}
@@ -253,8 +253,8 @@ func textsIn(n doc.Node) (texts []string) {
 	return texts
 }
 
-// isOfService reports whether an error response with a status is the service's own, and not that of an
-// intermediary. A 403 with a message in another form can be of either.
+// isOfService reports whether the service itself sent an error response, and not an intermediary. Either may send a
+// 403 with a message outside of the envelope.
 func (r refusal) isOfService(status int) bool {
 	if status == 403 {
 		return r.enveloped
@@ -262,11 +262,10 @@ func (r refusal) isOfService(status int) bool {
 	return r.formed
 }
 
-// provesNoInvoice reports whether an error response with a status proves that no invoice was created.
-// Most of these statuses are decided before a service looks at the body. A 400, 403 or 422 may also be the
-// response of an intermediary, on the way back from a service that has created an invoice. A body that
-// contradicts its status proves nothing, and neither does a status that is not listed: 409 may be the response
-// to the second delivery of a request by an intermediary.
+// provesNoInvoice reports whether an error response proves that no invoice was created. A service decides most of
+// these statuses before it reads the body. An intermediary may send a 400, 403 or 422 after the service has created
+// an invoice, so these need a message of the service. A body that contradicts its status proves nothing, and neither
+// does a status that is not listed: 409 may answer the second delivery of a request by an intermediary.
 func (r refusal) provesNoInvoice(status int) bool { // I-128
 	switch status {
 	case 400, 403, 422:

@@ -24,7 +24,7 @@ var (
 	// ErrInvalidArgument matches every [*ArgumentError].
 	ErrInvalidArgument = errors.New("gateway: invalid argument")
 
-	// ErrMissingAPIKey matches a call that needs a key and has none, and a
+	// ErrMissingAPIKey matches the error of a call that needs a key and has none, and of a
 	// response with the documented text for a missing key.
 	ErrMissingAPIKey = errors.New("gateway: API key is missing")
 
@@ -36,35 +36,35 @@ var (
 	ErrRateLimited  = errors.New("gateway: rate limited") // 429
 	ErrServer       = errors.New("gateway: server error") // 500 and above
 
-	// ErrRedirect matches a [*TransportError] for a response of 3xx, which is never followed.
+	// ErrRedirect matches a [*TransportError] for a redirect, a 3xx. Redirects are never followed.
 	ErrRedirect = errors.New("gateway: redirect not followed")
 
 	// ErrResponseTooLarge matches a [*TransportError] for a body of more than 8 MiB.
 	ErrResponseTooLarge = errors.New("gateway: response too large")
 
-	// ErrResponseMismatch matches a [*DecodeError] for a record with another
-	// identifier than the one asked for.
+	// ErrResponseMismatch matches a [*DecodeError] for a record whose identifier differs from the
+	// requested one.
 	ErrResponseMismatch = errors.New("gateway: another record than the one asked for")
 
-	// ErrWithdrawalFailed matches the [*WaitError] of a withdrawal that is FAILED. Last has the withdrawal.
+	// ErrWithdrawalFailed matches the [*WaitError] of a withdrawal that is FAILED. Its Last is the withdrawal.
 	ErrWithdrawalFailed = errors.New("gateway: the service reports FAILED")
 
-	// ErrFinalStatus matches the [*WaitError] of a withdrawal whose status is final only by [WaitOptions].Final.
+	// ErrFinalStatus matches the [*WaitError] of a withdrawal with another status of [WaitOptions].Final.
 	ErrFinalStatus = errors.New("gateway: the status is final by WaitOptions.Final")
 
 	// ErrOrderInFlight matches the [*TransportError] of an invoice that was not sent because another
-	// call for the order was in flight, with another request or for too long.
+	// call for the order has not ended: it has another request, or takes too long.
 	ErrOrderInFlight = errors.New("gateway: an invoice for this order is being created")
 
-	// ErrShutdown matches the [*TransportError] of an invoice that was not sent after [Client.Shutdown].
+	// ErrShutdown matches the [*TransportError] of an invoice that is not sent after [Client.Shutdown].
 	ErrShutdown = errors.New("gateway: the client was shut down, and sends no more invoices")
 
 	// ErrOtherGateway matches the [*TransportError] of an invoice that was not sent because the
-	// [OrderGuard] has the order at another gateway, by its base URL.
+	// [OrderGuard] knows the order from a gateway with another base URL.
 	ErrOtherGateway = orders.ErrOtherGateway
 )
 
-// Operations, as errors, contexts, attempts and drift name them.
+// Operations, as errors, observers and drift name them.
 const (
 	OpCoinNetworks        = "coin_networks"          // [Client.CoinNetworks]
 	OpCoinNetwork         = "coin_network"           // [Client.CoinNetwork]
@@ -73,14 +73,14 @@ const (
 	OpExchangeRates       = "exchange_rates"         // [Client.ExchangeRates]
 	OpBalance             = "balance"                // [Client.Balance]
 	OpCreateInvoice       = "create_invoice"         // [Client.CreateInvoice]
-	OpWithdrawal          = "withdrawal"             // [Client.Withdrawal], and what waits for one
+	OpWithdrawal          = "withdrawal"             // [Client.Withdrawal], and the waits for one
 )
 
-// A Phase is how far the last attempt of a call came.
+// A Phase is how far the last attempt of a call got.
 type Phase string
 
 const (
-	PhaseOrder   Phase = "order"   // asking the [OrderGuard], or the lease has expired
+	PhaseOrder   Phase = "order"   // asking the [OrderGuard], or after its lease expired
 	PhaseStart   Phase = "start"   // before a connection was requested
 	PhaseDial    Phase = "dial"    // looking up or connecting to the host
 	PhaseProxy   Phase = "proxy"   // connecting through the proxy
@@ -91,12 +91,12 @@ const (
 	PhaseBackoff Phase = "backoff" // waiting between two attempts
 )
 
-// An ArgumentError is a refusal by the client's own checks. Nothing was sent.
-// It matches [ErrInvalidArgument].
+// An ArgumentError means that the client's own checks refused a call or an option. Nothing was sent. It
+// matches [ErrInvalidArgument].
 type ArgumentError struct {
 	Operation string // the operation, such as "create_invoice", "new" or "to_coin"
 	Name      string // the argument, option or field, such as "orderId"
-	Reason    string // what is wrong with it, without its value
+	Reason    string // why it is refused, without its value
 
 	err error
 }
@@ -119,25 +119,26 @@ func (e *ArgumentError) decided() decision {
 	return decision{outcome: OutcomeNotSent}
 }
 
-// An APIError is an error response of the service: any status of 400 or above, or a
-// 2xx with an error envelope.
+// An APIError is an error response of the service: a status of 400 or above, or a 2xx with an error
+// envelope. For an invoice it is a refusal: an invoice that may exist is an [*OutcomeUnknownError].
 type APIError struct {
 	Operation  string          // the operation, such as "withdrawal"
 	StatusCode int             // of the response
 	Message    string          // of the envelope, or of a web framework's error, at most 1 KiB; empty for none
 	Meta       json.RawMessage // the envelope's meta, at most 64 KiB; nil for none
 	Body       []byte          // at most the first 8 KiB of the response
-	Header     http.Header     // what helps to find the response in a log, such as Date
-	RetryAfter time.Duration   // what the service asked to wait; 0 for nothing
+	Header     http.Header     // headers that help to find the response in a log, such as Date
+	RetryAfter time.Duration   // how long the service asked to wait; 0 if it did not
 	Attempts   int             // how many attempts were made
-	Outcome    Outcome         // [OutcomeOf] the error; [OutcomeRejected] for an invoice that was refused
-	Retryable  bool            // [SafeToRetry] of the error: the same call may be made again
+	Outcome    Outcome         // [OutcomeOf] returns it; [OutcomeRejected] for an invoice that was refused
+	Retryable  bool            // [SafeToRetry] returns it: the same call may be made again
 
-	transient  bool
-	said       refusal
-	missingKey bool
-	lost       error // why the body is not whole; nil for a whole one
-	note       string
+	transient    bool
+	said         refusal
+	missingKey   bool
+	namesNothing bool  // the request names no record: a 404 then usually means a wrong base URL
+	lost         error // why the body is incomplete; nil if it is complete
+	note         string
 }
 
 // Error returns the operation, the status and the service's message in one line.
@@ -153,25 +154,14 @@ func (e *APIError) Error() string {
 	if e.RetryAfter > 0 {
 		text += fmt.Sprintf("; retry after %v", e.RetryAfter)
 	}
-	if e.StatusCode == http.StatusNotFound && namesNothing(e.Operation) {
+	if e.StatusCode == http.StatusNotFound && e.namesNothing {
 		text += "; is the path of the base URL right?"
 	}
 	return text + history(e.Attempts, e.note)
 }
 
-// namesNothing reports whether the path of an operation names no record: a 404 then usually means
-// a wrong base URL.
-func namesNothing(operation string) bool {
-	switch operation {
-	case OpCoinNetworks, OpExchangeRates, OpCreateInvoice:
-		return true
-	default:
-		return false
-	}
-}
-
-// Is reports whether target is the sentinel of the status, or
-// [ErrMissingAPIKey] where the message is the documented one.
+// Is reports whether target is the sentinel of the status, or [ErrMissingAPIKey] if the message is the
+// documented one.
 func (e *APIError) Is(target error) bool {
 	switch target {
 	case ErrUnauthorized:
@@ -199,22 +189,22 @@ func (e *APIError) decided() decision {
 	return decision{e.Outcome, e.Retryable, e.transient}
 }
 
-// A DecodeError is a response that the client cannot decode.
+// A DecodeError means that the client cannot decode a response.
 type DecodeError struct {
 	Operation       string // the operation, such as "withdrawal"
 	StatusCode      int    // of the response
 	ContentType     string // of the response, at most 256 bytes of it
 	ContentEncoding string // of a body that is still compressed, at most 256 bytes of it; empty for none
-	Pointer         string // where, as a JSON pointer such as "/result/17/withdrawalFee"; empty for the whole
-	Value           string // the text, number or boolean there, as JSON cut to 64 bytes; empty for another value, or none
+	Pointer         string // where, as a JSON pointer such as "/result/17/withdrawalFee"; empty for the whole body
+	Value           string // the text, number or boolean there, as JSON cut to 64 bytes; empty for anything else
 	Body            []byte // at most the first 8 KiB of the response
-	Err             error  `json:"-"` // what is wrong there
+	Err             error  `json:"-"` // why it cannot be decoded
 
-	Outcome   Outcome // [OutcomeOf] the error
-	Retryable bool    // [SafeToRetry] of the error: the same call may be made again
+	Outcome   Outcome // [OutcomeOf] returns it
+	Retryable bool    // [SafeToRetry] returns it: the same call may be made again
 
 	transient bool
-	status    string // of a withdrawal of which another field cannot be decoded; see [WithdrawalStatusOf]
+	status    string // of a withdrawal with a field that cannot be decoded; see [WithdrawalStatusOf]
 }
 
 // Error returns the operation, the status, the place, the reason and a sample of the response in
@@ -252,17 +242,17 @@ func (e *DecodeError) decided() decision {
 	return decision{e.Outcome, e.Retryable, e.transient}
 }
 
-// A TransportError is a call without a usable response: none came, it was cut, too large
+// A TransportError means that a call got no usable response: none came, it was cut, too large
 // ([ErrResponseTooLarge]) or a redirect ([ErrRedirect]), or the invoice was not sent ([PhaseOrder]).
 type TransportError struct {
 	Operation  string // the operation, such as "withdrawal"
-	Phase      Phase  // how far the last attempt came
+	Phase      Phase  // how far the last attempt got
 	Attempts   int    // how many attempts were made; 0 for none
 	LastStatus int    // the status of the last response of any attempt; 0 for none
 	Err        error  `json:"-"` // why there is no usable response
 
-	Outcome   Outcome // [OutcomeOf] the error; [OutcomeNotSent] if it is proved that nothing was sent
-	Retryable bool    // [SafeToRetry] of the error: the same call may be made again
+	Outcome   Outcome // [OutcomeOf] returns it; [OutcomeNotSent] if nothing was sent, for certain
+	Retryable bool    // [SafeToRetry] returns it: the same call may be made again
 
 	transient bool
 	timeout   bool
@@ -281,12 +271,12 @@ func (e *TransportError) Error() string {
 	return text + history(e.Attempts, e.note)
 }
 
-// Is reports whether target is [context.DeadlineExceeded] and a timeout has ended the call.
+// Is reports whether target is [context.DeadlineExceeded] and a timeout ended the call.
 func (e *TransportError) Is(target error) bool {
 	return target == context.DeadlineExceeded && e.timeout
 }
 
-// Timeout reports whether a timeout, or the deadline of the caller's context, has ended the call.
+// Timeout reports whether a timeout, or the deadline of the caller's context, ended the call.
 func (e *TransportError) Timeout() bool { return e.timeout }
 
 func (e *TransportError) decided() decision {
@@ -299,23 +289,23 @@ func (e *TransportError) decided() decision {
 // Unwrap returns Err.
 func (e *TransportError) Unwrap() error { return e.Err }
 
-// An OutcomeUnknownError reports that an invoice may exist. Look the order up at the gateway before anything else,
+// An OutcomeUnknownError means that an invoice may exist. Look the order up at the gateway before anything else,
 // unless Retryable is true.
 //
-// It matches [context.DeadlineExceeded], [context.Canceled], [ErrConflict] and [ErrServer] where they are true, and
-// wraps no [*APIError]: an APIError of an invoice is a refusal. As a [net.Error] it is neither a timeout nor temporary,
-// so that no generic helper retries the call.
+// It matches [context.DeadlineExceeded], [context.Canceled], [ErrConflict] and [ErrServer] where they are true. It
+// does not wrap its Response: an [*APIError] of an invoice would mean a refusal. As a [net.Error] it is neither a
+// timeout nor temporary, so that no generic helper retries the call.
 //
 // [net.Error]: https://pkg.go.dev/net#Error
 type OutcomeUnknownError struct {
 	Operation  string    // the operation, "create_invoice"
 	OrderID    string    // the order of the invoice
-	Response   *APIError // the error response, which proves nothing; nil for none
+	Response   *APIError // the error response, which proves nothing; nil if there was none
 	StatusCode int       // the status of the response; 0 when none came
 	Body       []byte    // at most the first 8 KiB of the response
-	SentAt     time.Time // when the attempt began that may have reached the service; zero if not known
-	Replayed   bool      // an earlier call has sent the invoice, as the [OrderGuard] knows
-	Retryable  bool      // the call may be made again, by [WithIdempotentOrders]
+	SentAt     time.Time // when the attempt began that may have reached the service; zero if unknown
+	Replayed   bool      // an earlier call sent the invoice, says the [OrderGuard]
+	Retryable  bool      // [SafeToRetry] returns it: the same call may be made again, by [WithIdempotentOrders]
 	Cause      error     `json:"-"` // why the outcome is unknown; not unwrapped
 }
 
@@ -339,8 +329,8 @@ func (e *OutcomeUnknownError) Timeout() bool { return false }
 // Temporary is false.
 func (e *OutcomeUnknownError) Temporary() bool { return false }
 
-// Is reports whether target is [context.DeadlineExceeded], [context.Canceled], [ErrConflict] or [ErrServer], and true
-// of the attempt that may have created the invoice.
+// Is reports whether target is [context.DeadlineExceeded], [context.Canceled], [ErrConflict] or [ErrServer], and
+// describes the attempt that may have created the invoice.
 func (e *OutcomeUnknownError) Is(target error) bool {
 	switch target {
 	case context.DeadlineExceeded, context.Canceled:
@@ -361,13 +351,12 @@ func (e *OutcomeUnknownError) decided() decision {
 	return decision{retryable: e.Retryable}
 }
 
-// An OrderConflictError reports that the order has an invoice for another request: with another
-// price, amount, currency, coin or network. This call has created none. Show the buyer that invoice, or use
-// another orderId.
+// An OrderConflictError means that the order has an invoice for another request: for another price, amount,
+// currency, coin or network. This call created none. Show the buyer the existing invoice, or use another OrderID.
 type OrderConflictError struct {
 	OrderID string         // of both requests
 	Request InvoiceRequest // of the invoice
-	Invoice *Invoice       // the invoice, Replayed; nil if the [OrderGuard] has no response
+	Invoice *Invoice       // the invoice, Replayed; nil if the [OrderGuard] does not have its text
 }
 
 // Error returns the order, the earlier request and what to do in one line.
@@ -395,7 +384,7 @@ func sample(body []byte) string {
 	return fmt.Sprintf("%q", body)
 }
 
-// oneLine is the text of an error inside another's.
+// oneLine returns the text of an error for the text of another.
 func oneLine(err error) string {
 	if err == nil {
 		return "no reason is known"
@@ -429,8 +418,8 @@ func history(attempts int, note string) string {
 	return " (" + strings.Join(parts, "; ") + ")"
 }
 
-// A cleanError replaces an error whose text, or a text that it wraps, has a key or a password, or that is one of this
-// package's own errors of another call. It keeps what errors.Is finds of the context.
+// A cleanError replaces an error that shows a key or a password, or that is an error of this package from another
+// call. It still matches the errors of a context.
 type cleanError struct {
 	text              string // one line
 	timeout           bool
@@ -446,8 +435,8 @@ const (
 	maxExaminedText = 16 << 10
 )
 
-// sanitize returns an error of a transport, a context, a key source or an order guard as it is, or without its keys and
-// passwords.
+// sanitize returns an error of the caller's code or of the network, without keys and passwords. It returns an error
+// that shows none as it is.
 func sanitize(err error, keys redact.Redactor) error {
 	if !reveals(err, keys) && !isOwn(err) {
 		return err
@@ -461,7 +450,7 @@ func sanitize(err error, keys redact.Redactor) error {
 	}
 }
 
-// isOwn reports whether an error wraps one of this package, which would be taken for the error of this call.
+// isOwn reports whether an error wraps an error of this package, which a caller would take for that of this call.
 func isOwn(err error) bool {
 	_, own := errors.AsType[callError](err)
 	return own || errors.Is(err, ErrInvalidArgument)
@@ -497,8 +486,7 @@ func (e *cleanError) Is(target error) bool {
 	return target == context.DeadlineExceeded && e.deadline || target == context.Canceled && e.aborted
 }
 
-// contextError is the error of a context that has ended, with its cause where the
-// caller gave one.
+// contextError returns the error of a context that has ended, with the cause that the caller gave.
 func contextError(ctx context.Context, keys redact.Redactor) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if cause == nil || errors.Is(err, cause) {
@@ -507,20 +495,20 @@ func contextError(ctx context.Context, keys redact.Redactor) error {
 	return fmt.Errorf("%w: %w", err, sanitize(cause, keys))
 }
 
-// Outcome is what is known of the invoice of an order, after a call for it. The zero value is
-// [OutcomeUnknown], the safe one.
+// An Outcome says, after a call for an order, whether the order has an invoice. The zero value is
+// [OutcomeUnknown], which is safe.
 type Outcome int8
 
 const (
-	// OutcomeUnknown: an invoice may exist. No response proves what became of it, or the [OrderGuard] cannot say.
+	// OutcomeUnknown: an invoice may exist. No response proves otherwise, or the [OrderGuard] cannot say.
 	OutcomeUnknown Outcome = iota
 	// OutcomeSucceeded: the invoice was created, by this call or by an earlier one.
 	OutcomeSucceeded
-	// OutcomeNotSent: this call sent no byte of the invoice, and the guard knows of no
+	// OutcomeNotSent: this call sent no byte of the invoice, and the guard knows no
 	// invoice of the order.
 	OutcomeNotSent
 	// OutcomeRejected: the service refused the request. This call created no invoice, and
-	// the guard knows of none.
+	// the guard knows none.
 	OutcomeRejected
 	// OutcomeConflict: the order has an invoice, for another request: see [OrderConflictError].
 	OutcomeConflict
@@ -548,7 +536,7 @@ func (o Outcome) MarshalText() ([]byte, error) {
 	return []byte(outcomes[o]), nil
 }
 
-// UnmarshalText sets o to the outcome of which text is the String.
+// UnmarshalText parses the text that String returns.
 func (o *Outcome) UnmarshalText(text []byte) error {
 	i := slices.Index(outcomes[:], string(text))
 	if i < 0 {
@@ -559,24 +547,24 @@ func (o *Outcome) UnmarshalText(text []byte) error {
 }
 
 // A decision is what an error means for its call. It is made once, where the error is made. The
-// zero decision is the safe one.
+// zero decision is safe.
 type decision struct {
 	outcome   Outcome // of the order; [OutcomeNotSent] of a call that creates no invoice
 	retryable bool    // the same call may be made again
 	transient bool    // another attempt may do better, which says nothing about safety
 }
 
-// A callError is an error of this package. It alone decides the outcome of its call:
-// other errors in its chain prove nothing. A nil pointer decides nothing.
+// A callError is an error of this package. It alone decides the outcome of its call: the errors
+// that it wraps prove nothing. A nil pointer decides nothing.
 type callError interface {
 	error
 	decided() decision
 }
 
-// OutcomeOf returns what an error of [Client.CreateInvoice] means for the order. It is
-// [OutcomeSucceeded] for nil, [OutcomeNotSent] for an error of another method, and
-// [OutcomeUnknown], after which an invoice may exist, for an error that no call of this package has returned. Of joined errors the least
-// certain counts: [OutcomeUnknown], then [OutcomeConflict], [OutcomeRejected], [OutcomeNotSent].
+// OutcomeOf returns what an error of [Client.CreateInvoice] means for the order. It returns
+// [OutcomeSucceeded] for nil, [OutcomeNotSent] for an error of another method, and [OutcomeUnknown],
+// after which an invoice may exist, for an error that is not of this package. Among joined errors the
+// least certain one counts: [OutcomeUnknown], then [OutcomeConflict], [OutcomeRejected], [OutcomeNotSent].
 func OutcomeOf(err error) Outcome {
 	if err == nil {
 		return OutcomeSucceeded
@@ -585,17 +573,15 @@ func OutcomeOf(err error) Outcome {
 }
 
 // SafeToRetry reports whether the same call may be made again: it cannot double an invoice, and it
-// may succeed. It is false for nil, for an error that no call of this package has returned, and for
-// a call whose context has ended, unless it was asking the [OrderGuard] or [WithIdempotentOrders] permits
-// it. Of joined errors it must be true of each.
+// may succeed. It is false for nil and for an error that is not of this package. It is false after the
+// context of the call has ended, unless the call was asking the [OrderGuard] or has [WithIdempotentOrders].
+// Joined errors are safe to retry if each of them is.
 //
-// This holds if no proxy on the way delivers a POST twice, and if what [WithIdempotentOrders]
-// declares is true.
+// This holds as long as no proxy delivers a POST twice, and the promise of [WithIdempotentOrders] is true.
 func SafeToRetry(err error) bool { return decisionOf(err).retryable }
 
-// decisionOf returns the decision of an error of this package, and the least certain one of
-// several that err wraps. What an error of this package wraps does not count, and an error of
-// another package that wraps nothing decides nothing.
+// decisionOf returns the decision of the error of this package that err is or wraps, and of several
+// the least certain one. It does not look into an error of this package.
 func decisionOf(err error) (all decision) {
 	switch err := err.(type) {
 	case callError:

@@ -24,19 +24,19 @@ import (
 // An order is identified by [Order.Key] and the Merchant.
 type OrderGuard interface {
 	// Begin asks for the lease of an order, before its invoice is sent. The guard records the lease before
-	// it grants it. While a call has the lease the order is in flight, after a success created, and
-	// after an unknown outcome unknown; o.Resubmit asks for the lease of an unknown order too. An error means
-	// that nothing was granted: the guard rolls back any partial record.
+	// it grants it. The order is in flight while a call has the lease, created after a success, and
+	// unknown after an unknown outcome; o.Resubmit also asks for the lease of an unknown order. If Begin
+	// returns an error, nothing was granted: the guard rolls back any partial record.
 	//
-	// While an order is in flight the client asks again, so a Begin that grants nothing should write
+	// The client asks again while an order is in flight, so a Begin that grants nothing should write
 	// nothing. The client sends nothing after the lease has expired.
 	Begin(ctx context.Context, o Order) (Lease, error)
 
-	// End records the outcome of the attempt that o.Attempt names, once, before the caller of the client sees
-	// it, and returns what the guard knows of the order then. A success replaces an unknown outcome;
-	// nothing replaces a success: a further invoice is added to its Others. A success and an unknown outcome are
-	// recorded even if the guard has forgotten the order. The context ends after 10 seconds, not with the
-	// caller's. An error is reported to observers, and the order must count as unknown later.
+	// End records the outcome of the attempt that o.Attempt names, and returns the order as the guard then
+	// knows it. The client calls it once, before it returns to its caller. A success replaces an unknown
+	// outcome; nothing replaces a success: a further invoice is added to its Others. A success and an unknown
+	// outcome are recorded even if the guard has forgotten the order. The context ends after 10 seconds, not
+	// with the caller's. Observers receive an error of End; the order must then count as unknown.
 	End(ctx context.Context, o Order, r OrderRecord) (OrderRecord, error)
 }
 
@@ -44,16 +44,16 @@ type OrderGuard interface {
 type Order struct {
 	Gateway  string         // the base URL in one form: lower-case host, no default port, no last slash; at most 512 bytes
 	Merchant string         // see [WithMerchant]; empty for the client's own
-	Request  InvoiceRequest // with the OrderID only, if the rest is not valid
+	Request  InvoiceRequest // only its OrderID, if the rest is not valid
 	Attempt  string         // for End: the Attempt of the [Lease]; empty for Begin
 	Resubmit bool           // for Begin: an order of unknown outcome may be sent again, see [WithIdempotentOrders]
 }
 
-// Key returns the text that identifies the order of a merchant: the OrderID, in lower case if it has the form
-// of a UUID, which is the same order in either case.
+// Key returns the text that identifies an order of a merchant: the OrderID. A UUID is returned in lower
+// case, because its case does not matter.
 func (o Order) Key() string { return endpoint.IDKey(o.Request.OrderID) }
 
-// An OrderState is what an [OrderGuard] says of an order. The zero value is [OrderFree].
+// An OrderState is the state of an order in an [OrderGuard]. The zero value is [OrderFree].
 type OrderState int8
 
 const (
@@ -77,31 +77,30 @@ func (s OrderState) MarshalText() ([]byte, error) { return []byte(s.String()), n
 // A Lease is the answer of an [OrderGuard]. A lease whose State is [OrderFree] is granted.
 type Lease struct {
 	State   OrderState
-	Known   *OrderRecord // what was known of the order before; nil for nothing
+	Known   *OrderRecord // the record of the order before this attempt; nil if there was none
 	Attempt string       // of a granted lease: a name that no other attempt ever has
 	Expires time.Time    // of a granted lease, by the clock of this process; zero for never
 }
 
-// An OrderRecord is all that a guard keeps of an order. It has no key. Its slices are not changed after the
-// call.
+// An OrderRecord is all that a guard keeps of an order. It has no key. The client does not change its slices.
 type OrderRecord struct {
 	Outcome    Outcome           `json:"outcome"`             // of the order
-	Request    InvoiceRequest    `json:"request"`             // as it was last sent; the zero request if it is not known
-	Invoice    json.RawMessage   `json:"invoice,omitzero"`    // the result of the response, at most 1 MiB; nil if it is not known
+	Request    InvoiceRequest    `json:"request"`             // as it was last sent; zero if unknown
+	Invoice    json.RawMessage   `json:"invoice,omitzero"`    // the result of the response, at most 1 MiB; nil if unknown
 	Others     []json.RawMessage `json:"others,omitzero"`     // further invoices of the order, which should not exist
 	SentAt     time.Time         `json:"sentAt,omitzero"`     // when the last attempt of the call began; zero if nothing was sent
-	CreatedAt  time.Time         `json:"createdAt,omitzero"`  // when the invoice was recorded; zero if it is not known
+	CreatedAt  time.Time         `json:"createdAt,omitzero"`  // when the invoice was recorded; zero if unknown
 	StatusCode int               `json:"statusCode,omitzero"` // of the response; 0 when none came
-	Body       []byte            `json:"body,omitzero"`       // of a failure: at most the first 8 KiB of the response
-	Cause      string            `json:"cause,omitzero"`      // of a failure, or why there is no Invoice: at most 1 KiB in one line
+	Body       []byte            `json:"body,omitzero"`       // at most the first 8 KiB of the response; only of a failure
+	Cause      string            `json:"cause,omitzero"`      // why the attempt failed, or why there is no Invoice; one line of at most 1 KiB
 }
 
-// An OrderStatus is an order as it was read from a guard. All times are in UTC by the clock of the
-// guard, and zero if the event has not happened, except for ReadAt.
+// An OrderStatus is an order as it was read from a guard. Times are in UTC, and zero if the event has not
+// happened. All but ReadAt are by the clock of the guard.
 type OrderStatus struct {
 	OrderID  string     // [Order.Key]: the orderId of the invoice, in lower case if it is a UUID
 	Merchant string     // see [WithMerchant]; empty for the client's own
-	Gateway  string     // the base URL of the client that sent it; empty if it is not known
+	Gateway  string     // the base URL of the client that sent it; empty if unknown
 	State    OrderState // [OrderFree] for an order that was never begun
 	Attempts int        // how often a lease was granted; at most as many invoices exist
 	Attempt  string     // names the last attempt; empty if there was none
@@ -122,17 +121,17 @@ type OrderStatus struct {
 	ReadAt      time.Time // when the order was read, by the clock of the process that read it
 }
 
-// A Finding is what a person found at the gateway about an order of unknown outcome.
+// A Finding says what a person found at the gateway about an order of unknown outcome.
 type Finding struct {
 	Exists bool   // the gateway has an invoice for the order
 	By     string // who found it out; required
 	Note   string // optional, such as the number of the invoice
 
-	// Invoice is the invoice as JSON, which later calls return. It is optional, and only for an order that exists.
+	// Invoice is the invoice as JSON, which later calls return. It is optional, and needs Exists.
 	Invoice json.RawMessage
 
-	// Margin is how long a request may be in transit; 0 means 15 minutes. That no invoice exists is accepted
-	// only of an order that was read when SentUntil was at least this long ago.
+	// Margin is how long a request may be in transit; 0 means 15 minutes. A finding that no invoice exists is
+	// accepted only if the order was read at least this long after SentUntil.
 	Margin time.Duration
 }
 
@@ -142,7 +141,7 @@ type PendingQuery struct {
 	After OrderStatus // the last order of the page before; the zero order for the first page
 }
 
-// Errors of a guard about an order that it leaves as it is.
+// Errors of a guard that leaves an order as it is.
 var (
 	// ErrNotUnknown matches the error for a finding about an order whose outcome is not unknown.
 	ErrNotUnknown = orders.ErrNotUnknown
@@ -166,11 +165,10 @@ const (
 	maxKeptCause   = 1 << 10
 )
 
-// A MemoryGuard is an [OrderGuard] in memory: it knows no other process and nothing from before a
-// restart. It remembers orders of unknown outcome for as long as it lives, and the created orders
-// that came last. It keeps 64 MiB of texts; the oldest invoices lose theirs first, which
-// [Invoice].GuardErr of a replay reports. Clients that share a guard share their orders: name their
-// merchants with [WithMerchant].
+// A MemoryGuard is an [OrderGuard] in memory: it knows no other process, and forgets everything at a
+// restart. It remembers every order of unknown outcome, and the latest created orders. It keeps 64 MiB of
+// texts; then the oldest invoices lose theirs, which [Invoice].GuardErr of a replay reports. Clients that
+// share a guard share their orders: name their merchants with [WithMerchant].
 //
 // The zero guard is ready to use. It must not be copied.
 type MemoryGuard struct {
@@ -185,8 +183,7 @@ type MemoryGuard struct {
 	attempts int64          // that were begun
 }
 
-// An orderKey identifies an order of a merchant in little memory: an orderId can have
-// 1,024 bytes.
+// An orderKey identifies an order of a merchant in little memory: an OrderID can have 1,024 bytes.
 type orderKey [16]byte
 
 func orderKeyOf(merchant, id string) (key orderKey) {
@@ -279,7 +276,7 @@ func (g *MemoryGuard) End(_ context.Context, o Order, r OrderRecord) (OrderRecor
 	return *knownOf(&row, state), nil
 }
 
-// knownOf returns what is known of an order in a state; nil for nothing.
+// knownOf returns the record of an order in a state; nil if it has none.
 func knownOf(row *orders.Row[OrderRecord], state OrderState) *OrderRecord {
 	switch {
 	case state == OrderInFlight:
@@ -298,8 +295,8 @@ func knownOf(row *orders.Row[OrderRecord], state OrderState) *OrderRecord {
 	return &r
 }
 
-// keep keeps a row of an order in the place of the one before. A free order is not kept. If there are too many created
-// orders, the oldest is forgotten, and if there are too many texts, the oldest invoice loses its own.
+// keep replaces the row of an order. A free order is not kept. If there are too many created orders, the oldest is
+// forgotten; if there are too many texts, the oldest invoices lose theirs.
 func (g *MemoryGuard) keep(key orderKey, m *memoryOrder, row orders.Row[OrderRecord]) {
 	isNew := len(m.row.Invoices) == 0 && len(row.Invoices) > 0
 	g.kept += sizeOf(&row) - sizeOf(&m.row)
@@ -336,9 +333,9 @@ func (g *MemoryGuard) drop(m *memoryOrder) {
 
 const strippedCause = "the guard in memory has dropped the text of the invoice: it keeps the texts of the last 64 MiB"
 
-// strip drops the texts of the oldest created orders until there is room for so many bytes.
-func (g *MemoryGuard) strip(room int) {
-	for ; g.kept+room > maxGuardMemory && g.stripped < len(g.created); g.stripped++ {
+// strip drops the texts of the oldest created orders until there is room for more bytes.
+func (g *MemoryGuard) strip(more int) {
+	for ; g.kept+more > maxGuardMemory && g.stripped < len(g.created); g.stripped++ {
 		if m := g.created[g.stripped]; m != nil {
 			g.kept -= sizeOf(&m.row)
 			m.strip()
@@ -368,8 +365,8 @@ func sizeOf(row *orders.Row[OrderRecord]) (size int) {
 	return size
 }
 
-// Order returns an order. The merchant is the name that [WithMerchant] sets; empty for the client's own. An
-// order that was never begun is free, with no attempts. The error is always nil.
+// Order returns an order. The merchant is the name of [WithMerchant], or empty for the client's own. An order
+// that was never begun is free, with no attempts. The error is always nil.
 func (g *MemoryGuard) Order(_ context.Context, merchant, orderID string) (OrderStatus, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -381,9 +378,8 @@ func (g *MemoryGuard) Order(_ context.Context, merchant, orderID string) (OrderS
 	return m.status(time.Now()), nil
 }
 
-// Pending returns the orders that a person must look up at the gateway: those of unknown outcome, of every
-// merchant. The order that has been unknown longest comes first. The error is an [*ArgumentError] for a
-// negative Most.
+// Pending returns the orders of unknown outcome of every merchant, which a person must look up at the gateway.
+// The one that has been unknown longest comes first. A negative Most is an [*ArgumentError].
 func (g *MemoryGuard) Pending(_ context.Context, q PendingQuery) ([]OrderStatus, error) {
 	if q.Most < 0 {
 		return nil, &ArgumentError{Operation: "pending", Name: "q.Most", Reason: "must not be negative"}
@@ -435,12 +431,12 @@ func (m *memoryOrder) status(now time.Time) OrderStatus {
 	return o
 }
 
-// Resolve records a finding about an order of unknown outcome. If an invoice exists, the order is created from then
-// on. If none does, the order is free: the next call sends it. For a created order whose invoice is not
-// known, a finding with an Invoice adds the invoice.
+// Resolve records a finding about an order of unknown outcome. If an invoice exists, the order is then created. If
+// none exists, the order is free, and the next call sends it. A finding with an Invoice also adds the invoice to a
+// created order that has no text of one.
 //
-// Pass the order as Pending or Order returned it before the lookup. The order stays as it is if the error matches
-// [ErrTriedAgain], [ErrNotUnknown] or [ErrTooEarly], or is the [*ArgumentError] of [Finding.Validate].
+// Pass the order as Pending or Order returned it before the lookup. After an error the order is unchanged: the error
+// matches [ErrTriedAgain], [ErrNotUnknown] or [ErrTooEarly], or is the [*ArgumentError] of [Finding.Validate].
 func (g *MemoryGuard) Resolve(_ context.Context, o OrderStatus, f Finding) error {
 	if err := f.Validate(o); err != nil {
 		return err
@@ -465,8 +461,8 @@ func (g *MemoryGuard) Resolve(_ context.Context, o OrderStatus, f Finding) error
 	return nil
 }
 
-// foundRecord is the record of an invoice that a person has found. If the attempts had different requests, nobody knows
-// which of them the invoice is for.
+// foundRecord is the record of an invoice that a person found. If the attempts had different requests, it has none:
+// nobody knows which of them created the invoice.
 func foundRecord(row *orders.Row[OrderRecord], invoice json.RawMessage) OrderRecord {
 	attempts := row.Unsettled()
 	if len(attempts) == 0 {
@@ -490,10 +486,10 @@ func foundRecord(row *orders.Row[OrderRecord], invoice json.RawMessage) OrderRec
 
 const foundWithoutInvoice = "a person found that the invoice exists, and did not record what it says"
 
-// Forget forgets a created order whose invoice can no longer be paid, such as an expired one: the next call for the
-// order creates another invoice. Ask the operator of the gateway before whether a repeated orderId creates a new
-// invoice. Forget refuses an order that was sent again since it was read ([ErrTriedAgain]), and one that is not
-// created or has an attempt of unknown outcome ([ErrNotCreated]).
+// Forget forgets a created order whose invoice can no longer be paid, such as an expired one. The next call for the
+// order then sends another invoice: first ask the operator of the gateway what a repeated orderId does. Forget
+// refuses an order that was sent again since it was read ([ErrTriedAgain]), that is not created, or that has an
+// attempt of unknown outcome ([ErrNotCreated]).
 func (g *MemoryGuard) Forget(_ context.Context, o OrderStatus) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -514,10 +510,10 @@ const DefaultMargin = 15 * time.Minute
 // maxFound is how many bytes a text or an invoice of a finding may have.
 const maxFound = 64 << 10
 
-// Validate returns the [*ArgumentError] with which a guard refuses the finding about an order, or nil: for a finding
-// without By, with a negative Margin, with an Invoice that is not JSON of at most 64 KiB, names another
-// order or is given without Exists, and with a text of more than 64 KiB, with a NUL or that is not valid UTF-8.
-// For an order that was neither unknown nor, for an Invoice, created when it was read, the error matches [ErrNotUnknown].
+// Validate reports why a guard would refuse the finding about an order; nil if it would not. The error is an
+// [*ArgumentError] if By is empty, if Margin is negative, if Invoice is not JSON of at most 64 KiB, names another order
+// or is set without Exists, or if a text has more than 64 KiB, a NUL or invalid UTF-8. It matches [ErrNotUnknown] if
+// the order was not unknown when it was read, nor, for an Invoice, created.
 func (f Finding) Validate(o OrderStatus) error {
 	const storable = "must be valid UTF-8 of at most 64 KiB without NUL"
 	isStorable := func(text string) bool {

@@ -22,24 +22,24 @@ import (
 
 // An InvoiceRequest asks for an invoice.
 //
-// How Amount relates to Price is not stated. The examples send the price converted to
-// the coin, with pricing.ToCoin, and without a coin the price itself; ask the
-// operator of the gateway before the first real order.
+// The service does not document how Amount relates to Price. The examples send the price converted to
+// the coin, with pricing.ToCoin, or without a coin the price itself. Ask the operator of the gateway
+// before the first real order.
 //
-// Amounts are above zero, with at most 64 digits, at most 30 of them decimal places; they
-// are written exactly, trailing zeros included. Texts are valid UTF-8 of at most 1,024
-// bytes, without control characters or surrounding space, and OrderID without characters that nobody sees.
+// Amounts are above zero and have at most 64 digits, at most 30 of them decimal places. They are
+// written exactly, trailing zeros included. Texts are valid UTF-8 of at most 1,024 bytes, without control
+// characters or surrounding space. OrderID has no invisible characters.
 type InvoiceRequest struct {
 	OrderID      string          `json:"orderId"`               // required: the merchant's unique identifier of the order
-	Price        decimal.Decimal `json:"price"`                 // required: in the fiat currency, that of BaseCurrency
+	Price        decimal.Decimal `json:"price"`                 // required: in the fiat currency, see BaseCurrency
 	Amount       decimal.Decimal `json:"amount"`                // required: the order's amount; of no documented unit
-	BaseCurrency string          `json:"baseCurrency,omitzero"` // the fiat currency, such as "usd"; at most 64 bytes, sent as given; left out when empty
-	CoinSymbol   string          `json:"coinSymbol,omitzero"`   // the coin to pay with; left out when empty
-	NetworkName  string          `json:"networkName,omitzero"`  // the network to pay on; left out when empty
+	BaseCurrency string          `json:"baseCurrency,omitzero"` // the fiat currency, such as "usd"; at most 64 bytes, sent as given; not sent if empty
+	CoinSymbol   string          `json:"coinSymbol,omitzero"`   // the coin to pay with; not sent if empty
+	NetworkName  string          `json:"networkName,omitzero"`  // the network to pay on; not sent if empty
 }
 
-// InvoiceFormat is how an invoice is written on the wire. It is documented in two ways,
-// by a sample and by a table.
+// InvoiceFormat is the form of the request for an invoice. The service documents two forms, one by a
+// sample and one by a table.
 type InvoiceFormat int8
 
 const (
@@ -51,40 +51,40 @@ const (
 	InvoiceFormatTable
 )
 
-// An Invoice is an invoice that was created. The response is not documented, so it is kept
-// as it came, and read by the function of [WithInvoiceDecoder].
+// An Invoice is an invoice that was created. The response is not documented: Raw is all of it, and the
+// function of [WithInvoiceDecoder] reads Details from it.
 type Invoice struct {
 	OrderID string          `json:"orderId"`      // the order of the request
-	Raw     json.RawMessage `json:"raw,omitzero"` // the result of the response; if it is Replayed, what the [OrderGuard] has: that, what a person or an export has recorded, or nil
+	Raw     json.RawMessage `json:"raw,omitzero"` // the result of the response; if Replayed, the one that the [OrderGuard] has, or a person recorded; nil if there is none
 
-	// Replayed is true for the invoice of another call, as the [OrderGuard] has it.
+	// Replayed is true if another call created the invoice, and the [OrderGuard] returned it.
 	Replayed bool `json:"replayed"`
 
-	Request   InvoiceRequest    `json:"request,omitzero"`   // what the invoice was created for; the zero request if the guard does not know
-	CreatedAt time.Time         `json:"createdAt,omitzero"` // when the [OrderGuard] recorded the invoice; zero if it is not known
+	Request   InvoiceRequest    `json:"request,omitzero"`   // the request that created the invoice; zero if the guard does not know it
+	CreatedAt time.Time         `json:"createdAt,omitzero"` // when the [OrderGuard] recorded the invoice; zero if unknown
 	Others    []json.RawMessage `json:"others,omitzero"`    // further invoices of the order that the guard knows, which should not exist
 
-	// Details is what the function of [WithInvoiceDecoder] has read from Raw, also of a Replayed invoice; zero without one.
+	// Details is the result of the function of [WithInvoiceDecoder], also for a Replayed invoice; zero without the option.
 	Details InvoiceDetails `json:"details,omitzero"`
 
-	// GuardErr is why the [OrderGuard] has not recorded this invoice, or no longer has its text, or why the function of
+	// GuardErr says why the [OrderGuard] did not record this invoice, or no longer has its text, or why the function of
 	// [WithInvoiceDecoder] cannot read Raw; nil otherwise.
 	GuardErr error `json:"-"`
 }
 
-// InvoiceDetails are the fields of an invoice, for a function of [WithInvoiceDecoder]. What the gateway does not
-// send is zero.
+// InvoiceDetails are the fields of an invoice that the function of [WithInvoiceDecoder] returns. Fields that the
+// gateway does not send are zero.
 type InvoiceDetails struct {
 	ID         string          `json:"id,omitzero"`         // the gateway's own identifier
 	Address    string          `json:"address,omitzero"`    // where to pay
 	Tag        string          `json:"tag,omitzero"`        // the memo or destination tag that some coins need beside the address
 	PaymentURL string          `json:"paymentUrl,omitzero"` // the page to pay on
-	Amount     decimal.Decimal `json:"amount,omitzero"`     // what to pay, in the coin
+	Amount     decimal.Decimal `json:"amount,omitzero"`     // the amount to pay, in the coin
 	ExpiresAt  time.Time       `json:"expiresAt,omitzero"`  // when the invoice can no longer be paid
 }
 
-// Decode decodes Raw into v by the rules of version 2 of encoding/json, on every release of
-// Go: names match exactly, a duplicate name is an error, and so is invalid UTF-8.
+// Decode decodes Raw into v by the rules of encoding/json/v2, on every release of Go: names match
+// exactly, and a duplicate name or invalid UTF-8 is an error.
 func (i *Invoice) Decode(v any) error {
 	if err := jsonv2.Unmarshal(i.Raw, v); err != nil {
 		return fmt.Errorf("gateway: invoice for order %q: %w", i.OrderID, err)
@@ -92,11 +92,10 @@ func (i *Invoice) Decode(v any) error {
 	return nil
 }
 
-// Text returns the value of the first of the names that is a member of Raw, at any depth, and is a
-// text or a number. Of several members with that name it is the one nearest to the top. It reports
-// false if several are equally near and differ, or if the text is empty. A number is returned with its digits as they
-// came, or, if it has an exponent, without that: 1.0e-8 is 0.00000001. One whose plain form is longer than 128 bytes
-// is not found.
+// Text looks for a text or a number in Raw, at any depth, by the names of members, and returns the value of the
+// first name that it finds. If several members have that name, the one nearest to the top counts. Text reports false
+// if several are equally near and differ, or if the text is empty. A number keeps its digits, but never has an
+// exponent: 1.0e-8 is 0.00000001. A number that would be longer than 128 bytes is not found.
 func (i *Invoice) Text(names ...string) (string, bool) {
 	var tree doc.Doc
 	_ = tree.Parse(i.Raw, redact.Redactor{}, doc.MaxListing) // the values before an error count
@@ -127,7 +126,7 @@ func (i *Invoice) Text(names ...string) (string, bool) {
 // maxPlainNumber is how long a number is without its exponent, in bytes.
 const maxPlainNumber = 128
 
-// plainText returns a text or a number, without an exponent: a wallet takes 1.0e-8 for 1, or for nothing. It returns
+// plainText returns a text or a number, without an exponent: a wallet reads 1.0e-8 as 1, or not at all. It returns
 // "" for a number that would be too long.
 func plainText(n doc.Node) string {
 	text := n.Scalar()
@@ -145,13 +144,13 @@ func plainText(n doc.Node) string {
 	return plain
 }
 
-// CreateInvoice creates the invoice of an order. It sends at most one, and [OutcomeOf] reports what an
-// error means for the order. After [OutcomeUnknown], call again if [SafeToRetry] is true; otherwise
-// look the order up at the service before anything else.
+// CreateInvoice creates the invoice of an order. It sends at most one. After an error, [OutcomeOf] says
+// what the error means for the order. After [OutcomeUnknown] an invoice may exist: call again if
+// [SafeToRetry] is true, otherwise look the order up at the gateway before anything else.
 //
-// Of an order that the [OrderGuard] knows to be created it returns that invoice, Replayed, or for
-// another request an [*OrderConflictError]. While an equal call for the order is in flight it waits
-// for that one, for as long as an invoice may take by [RetryPolicy].
+// If the [OrderGuard] already has an invoice of the order, CreateInvoice returns it, Replayed, or an
+// [*OrderConflictError] if that invoice is for another request. While another call for the order is in
+// flight, CreateInvoice waits for it, for as long as an invoice may take by [RetryPolicy].
 //
 // Cancelling the context ends the call at once only while nothing of the invoice was read for sending;
 // this call has then sent nothing. Afterwards the call goes on until it has a response, for at most
@@ -174,8 +173,8 @@ func (c *Client) CreateInvoice(ctx context.Context, r InvoiceRequest, opts ...Ca
 	return call.order.invoice, nil
 }
 
-// readInvoice reads the invoice in a response of 2xx. If the response proves none, readInvoice reports whether it is
-// an error of the service, or returns why it is no invoice.
+// readInvoice reads the invoice in a response of 2xx. If the response does not prove one, readInvoice reports whether
+// it is an error of the service, or returns why it is no invoice.
 func (c *call) readInvoice(e envelope) (isRefusal bool, wrong *doc.Error) {
 	raw := c.invoiceIn(e)
 	details, err := c.decodeInvoice(raw)
@@ -213,7 +212,7 @@ func (c *Client) messageNoSuccess(e envelope) error {
 		redact.Truncate(e.message, maxQuotedName), cmp.Or(c.cfg.successMessage, successMessage))
 }
 
-// invoiceIn returns what a response may have of an invoice: the result, or the whole body where there is no envelope.
+// invoiceIn returns the part of a response that may be an invoice: the result, or the whole body without an envelope.
 func (c *call) invoiceIn(e envelope) json.RawMessage {
 	if e.result.IsZero() {
 		return json.RawMessage(e.body.JSON())
@@ -250,8 +249,8 @@ func (c *call) decodeInvoice(raw json.RawMessage) (InvoiceDetails, error) {
 	return InvoiceDetails{}, fmt.Errorf("the function of WithInvoiceDecoder: %w", err)
 }
 
-// Validate returns the [*ArgumentError] with which [Client.CreateInvoice] would refuse r
-// before anything is sent, or nil: for programs that store an order and send it later.
+// Validate returns the [*ArgumentError] with which [Client.CreateInvoice] would refuse r, or nil. It is
+// for programs that store an order and send it later.
 func (r InvoiceRequest) Validate() error {
 	if name, reason := r.check(); reason != "" {
 		return &ArgumentError{Operation: OpCreateInvoice, Name: name, Reason: reason}
@@ -259,15 +258,14 @@ func (r InvoiceRequest) Validate() error {
 	return nil
 }
 
-// Equal reports whether two requests ask for the same invoice: amounts are compared by value,
-// currencies and identifiers of UUID form in either case, and the rest as it is.
+// Equal reports whether two requests ask for the same invoice. It compares amounts by value, and ignores
+// the case of currencies and of UUIDs.
 func (r InvoiceRequest) Equal(other InvoiceRequest) bool {
 	return endpoint.SameID(r.OrderID, other.OrderID) && r.Price.Equal(other.Price) && r.Amount.Equal(other.Amount) &&
 		strings.EqualFold(r.BaseCurrency, other.BaseCurrency) && r.CoinSymbol == other.CoinSymbol && r.NetworkName == other.NetworkName
 }
 
-// check returns the first field that is not valid, the identifier of the order before others,
-// and what is wrong with it.
+// check returns the first field that is not valid, the OrderID before others, and why.
 func (r *InvoiceRequest) check() (name, reason string) {
 	if r.OrderID == "" {
 		return "orderId", "is required"

@@ -11,10 +11,10 @@ import (
 	"github.com/cryptogw/gateway/internal/doc"
 )
 
-// An Observer is a set of functions that a [Client] runs at the stages of a call. Each may be nil;
-// a later version may add others. They are run by the goroutine that makes the call, may run
-// concurrently, and must neither block nor panic. The context is that of the call, and may have
-// ended; it has what [CallFromContext] returns.
+// An Observer is a set of functions that a [Client] runs at the stages of a call. Each may be nil, and
+// a later version may add others. The goroutine of the call runs them; they may run concurrently, and
+// must neither block nor panic. Their context is the call's, which may have ended: [CallFromContext]
+// reads it.
 type Observer struct {
 	// Start is run when a call begins. The context that it returns, which must be derived from
 	// ctx, is used for the call; nil is ignored.
@@ -27,12 +27,11 @@ type Observer struct {
 	Attempt func(ctx context.Context, a Attempt)
 
 	// Drift is run, before Attempt, for each place where a response of 2xx differs from
-	// what is documented: at most 64 of one response, and once for what recurs in a list.
+	// the documented interface: at most 64 for one response, and once for a place that recurs in a list.
 	Drift func(ctx context.Context, d Drift)
 }
 
-// A Call is one call of a method and, at its end, its result. It has no key, no URL, no
-// argument and no body.
+// A Call describes one call of a method and, at its end, the result. It has no key, URL, argument or body.
 type Call struct {
 	Operation string // such as [OpBalance]
 	Route     string // the path with its parameters in braces, such as "/api/networks-coins/{id}"
@@ -45,28 +44,28 @@ type Call struct {
 	Duration   time.Duration // of the whole call, waits included
 
 	Replayed bool  // whether the invoice of an earlier call was returned
-	Others   int   // how many further invoices of the order the [OrderGuard] knows, which should not be
-	GuardErr error // why the [OrderGuard] could not record the outcome; nil if it could, or had none to record
+	Others   int   // how many further invoices of the order the [OrderGuard] knows, which should not exist
+	GuardErr error // why the [OrderGuard] could not record the outcome; nil if it could, or did not have to
 }
 
-// An Attempt is one attempt of a call and its result. It has no key, no URL and no body.
+// An Attempt describes one attempt of a call and its result. It has no key, URL or body.
 type Attempt struct {
 	Operation  string        // such as [OpBalance]
 	Route      string        // the path with its parameters in braces, such as "/api/networks-coins/{id}"
 	Number     int           // from 1
 	StatusCode int           // of the response; 0 when none came
-	Err        error         // the failure of the attempt, not the error of the call: never an [*OutcomeUnknownError]; nil when it succeeded
-	Wait       time.Duration // until the next attempt, if the context lasts; 0 when there is none
-	Duration   time.Duration // of this attempt, the reading of the body included
+	Err        error         // why the attempt failed, never an [*OutcomeUnknownError]; nil when it succeeded
+	Wait       time.Duration // until the next attempt, unless the context ends; 0 when there is none
+	Duration   time.Duration // of this attempt, its body included
 }
 
-// A Drift is a place where a response differs from what is documented. The call may have
-// succeeded all the same.
+// A Drift is a place where a response differs from the documented interface. The call may succeed
+// all the same.
 type Drift struct {
 	Operation string    // such as [OpBalance]
 	Pointer   string    // where in the response, as a JSON pointer such as "/result/17/network/color"
-	Kind      DriftKind // what differs
-	Reason    string    // what is wrong with a value, with the value, such as: "ON_HOLD" is not documented; empty if Kind says it
+	Kind      DriftKind // how it differs
+	Reason    string    // the value and why it is unexpected, such as: "ON_HOLD" is not documented; empty if Kind says it all
 }
 
 // A DriftKind is how a response differs.
@@ -78,25 +77,23 @@ const (
 	// DriftUnknownStatus is a status of a withdrawal that is not documented. It was
 	// kept as it came. [Client.WaitWithdrawal] reports each such status once.
 	DriftUnknownStatus DriftKind = "unknown status"
-	// DriftUnknownShape is a result, or a part of it, that cannot be decoded: in none
-	// of the forms that the method reads, or with a member that is missing or
-	// malformed. The call failed with a [*DecodeError], or the record of a list was left
-	// out: see [Skipped].
+	// DriftUnknownShape is a result, or a part of it, that cannot be decoded: it has none
+	// of the forms that the method reads, or a member is missing or malformed. The call
+	// failed with a [*DecodeError], or a record of a list was skipped: see [Skipped].
 	DriftUnknownShape DriftKind = "unknown shape"
-	// DriftMismatch is an identifier that differs from the one it must equal: a
-	// networkId or coinId that is not the id of the record beside it, or a record that is
-	// not the one asked for, which fails with [ErrResponseMismatch].
+	// DriftMismatch is an identifier that should equal another one: a networkId or coinId
+	// that differs from the id of the record beside it, or the identifier of a record that
+	// was not requested, which fails with [ErrResponseMismatch].
 	DriftMismatch DriftKind = "mismatch"
-	// DriftUnexpectedValue is a value that is documented otherwise and was accepted: a
-	// success message that is neither the documented one nor one that the caller has named,
-	// a meta that is not empty, a number where text is documented, a time that cannot be
-	// read, a status in lower case. Where nothing is documented, it is an exchange rate that is missing, and an
-	// amount under a name that is hardly a symbol.
+	// DriftUnexpectedValue is a value that was accepted although it is unusual: a success
+	// message that is neither the documented one nor that of [WithSuccessMessage], a meta
+	// that is not empty, a number instead of a text, an unreadable time, a status in lower
+	// case, a missing exchange rate, an amount under a name that is hardly a symbol.
 	DriftUnexpectedValue DriftKind = "unexpected value"
 )
 
-// WithObserver adds an [Observer]. Several are run in the order of their options, after
-// [WithLogger], and their End functions in reverse order.
+// WithObserver adds an [Observer]. Several run in the order of their options, after [WithLogger], and
+// their End functions in reverse order.
 func WithObserver(o Observer) Option {
 	return func(cfg *config) error {
 		cfg.observers = append(cfg.observers, o)
@@ -104,12 +101,12 @@ func WithObserver(o Observer) Option {
 	}
 }
 
-// WithLogger logs the events that an [Observer] receives. Attempts and the ends of calls have level Debug: the
-// error of a call is the caller's to log. Warn is for retried attempts, for an invoice that may exist, and
-// for each place of drift, once, and for an unknown status once in each wait. Error is for an outcome that the
-// [OrderGuard] could not record, and for an order with more than one invoice.
+// WithLogger logs the events that an [Observer] receives. The level is Debug for attempts and for the ends of
+// calls: the caller logs the error of a call. It is Warn for a retried attempt, for an invoice that may exist, for
+// each place of drift, once, and for an unknown status, once in each wait. It is Error if the [OrderGuard] could
+// not record an outcome, and if an order has more than one invoice.
 //
-// Without this option, [slog.Default] gets the warnings and errors, but not those of retried attempts. A logger
+// Without this option, [slog.Default] receives the warnings and errors, except those about retried attempts. A logger
 // with [slog.DiscardHandler] silences them.
 func WithLogger(logger *slog.Logger) Option {
 	return func(cfg *config) error {
@@ -123,8 +120,8 @@ func WithLogger(logger *slog.Logger) Option {
 
 type callKey struct{}
 
-// CallFromContext returns the Operation, Route and Merchant of the call that a context is used for: one
-// of a RoundTripper's request, an [OrderGuard], a key's source or an [Observer].
+// CallFromContext returns the Operation, Route and Merchant of the call that a context belongs to: the
+// context of a RoundTripper's request, or of a method or function that the call runs.
 func CallFromContext(ctx context.Context) (Call, bool) {
 	c, ok := ctx.Value(callKey{}).(*call)
 	if !ok {
@@ -133,7 +130,7 @@ func CallFromContext(ctx context.Context) (Call, bool) {
 	return c.described(), true
 }
 
-// described is the call as [CallFromContext] returns it.
+// described returns the call for [CallFromContext].
 func (c *call) described() Call {
 	return Call{Operation: c.operation.name, Route: c.operation.route, Merchant: c.redactor.Text(c.cfg.merchant)}
 }
@@ -148,7 +145,7 @@ func (cfg *config) allObservers() []Observer {
 	return append([]Observer{own}, cfg.observers...)
 }
 
-// observeStart tells the observers that the call begins, and returns its context.
+// observeStart runs the Start functions, and returns the context of the call.
 func (c *call) observeStart(ctx context.Context) context.Context {
 	for _, o := range c.client.observers {
 		if o.Start == nil {
@@ -161,7 +158,7 @@ func (c *call) observeStart(ctx context.Context) context.Context {
 	return ctx
 }
 
-// observeEnd tells the observers that the call has ended.
+// observeEnd runs the End functions.
 func (c *call) observeEnd(err error) {
 	if len(c.client.observers) == 0 {
 		return
@@ -180,7 +177,7 @@ func (c *call) observeEnd(err error) {
 	}
 }
 
-// reportAttempt tells the observers of an attempt.
+// reportAttempt reports drift and the end of an attempt to the observers.
 func (c *call) reportAttempt() {
 	if len(c.client.observers) == 0 {
 		return
@@ -204,7 +201,7 @@ func (c *call) reportAttempt() {
 // maxWaitDrift is how many statuses of one wait are reported.
 const maxWaitDrift = 64
 
-// isNewInWait reports whether a drift is not that of a status which the same wait has reported before.
+// isNewInWait reports whether the same wait has not yet reported this unknown status; true for other drift.
 func (c *call) isNewInWait(d Drift) bool {
 	seen := c.cfg.statuses
 	if seen == nil || d.Kind != DriftUnknownStatus {
@@ -306,7 +303,7 @@ func (l *logObserver) attempt(ctx context.Context, a Attempt) {
 
 func (l *logObserver) drift(ctx context.Context, d Drift) {
 	c, _ := ctx.Value(callKey{}).(*call)
-	inWait := d.Kind == DriftUnknownStatus && c != nil && c.cfg.statuses != nil // which has reported it once
+	inWait := d.Kind == DriftUnknownStatus && c != nil && c.cfg.statuses != nil // a wait reports a status once
 	if l.isNew(d) || inWait {
 		l.log(ctx, slog.LevelWarn, "gateway: drift",
 			slog.String("operation", d.Operation), slog.String("kind", string(d.Kind)),

@@ -62,21 +62,19 @@ func badOption(name, reason string) error {
 	return &ArgumentError{Operation: "new", Name: name, Reason: reason}
 }
 
-// WithHTTPClient sends requests through the Transport of client. A Timeout above zero is that of one
-// attempt, unless [WithRetry] sets it. The Jar and CheckRedirect are not used, and redirects are never
-// followed.
+// WithHTTPClient sends requests through the Transport of client. Its Timeout, if it is above zero, limits
+// one attempt, unless [WithRetry] does. Its Jar and CheckRedirect are ignored: redirects are never followed.
 //
-// The Transport is best nil, for the client's own connections, or an [http.Transport]. That is cloned,
-// once for invoices and once for everything else, without what was registered with RegisterProtocol:
-// changes of it have no effect afterwards. Over HTTP/1.1 each invoice has a connection of its own. HTTP/2
-// connections are pinged when they are silent and closed when they are dead; the shorter of the
-// client's and the transport's timeouts applies.
+// A nil Transport means connections of the client's own. An [*http.Transport] is cloned, once for invoices
+// and once for reads, without the protocols of RegisterProtocol; later changes of it have no effect. Over
+// HTTP/1.1 each invoice has a connection of its own. Silent HTTP/2 connections are pinged, and dead ones
+// closed; the shorter timeout wins, the client's or the transport's.
 //
-// With any other RoundTripper, connections are the caller's business. Where it keeps HTTP/1.1
-// connections open, an unsolicited response on one can be taken for the response to an invoice, and an
-// invoice is unknown if the server closes its connection at that moment. A retry may meet the same
-// dead connection. It must return when the context of its request ends, and must not send a request
-// twice. To wrap a transport, use [WithMiddleware] instead.
+// Any other RoundTripper manages its connections itself. If it keeps HTTP/1.1 connections open, the client
+// can take an unsolicited response for the response to an invoice, an invoice is unknown if the server closes
+// its connection at that moment, and a retry may use the same dead connection. The RoundTripper must return
+// when the context of its request ends, and must not send a request twice. To wrap a transport, use
+// [WithMiddleware] instead.
 func WithHTTPClient(client *http.Client) Option {
 	return func(cfg *config) error {
 		if client == nil {
@@ -92,13 +90,12 @@ func WithHTTPClient(client *http.Client) Option {
 
 // WithMiddleware wraps the client's transport, for tracing, logging or signing: wrap returns a
 // RoundTripper that sends each request through next. If the option is repeated, the last one is
-// outermost: it sees a request first. New calls wrap once. A nil wrap, or a nil result, is an error of
-// New.
+// outermost and sees a request first. New calls wrap once, and refuses a nil wrap or a nil result.
 //
-// The RoundTripper sees each attempt of a call, with the key. It may change the request's header and
-// replace its body, and may send requests of its own. It must return when the context of its request
-// ends, and must not send an invoice twice. An invoice whose body it has read is [OutcomeUnknown] if it
-// then cannot be sent.
+// The RoundTripper sees each attempt of a call, with the key. It may change the header of the request,
+// replace its body, and send requests of its own. It must return when the context of its request
+// ends, and must not send an invoice twice. If it reads the body of an invoice and then fails to send
+// it, the outcome is [OutcomeUnknown].
 func WithMiddleware(wrap func(next http.RoundTripper) http.RoundTripper) Option {
 	return func(cfg *config) error {
 		if wrap == nil {
@@ -109,7 +106,7 @@ func WithMiddleware(wrap func(next http.RoundTripper) http.RoundTripper) Option 
 	}
 }
 
-// WithRetry sets the retry policy. The zero policy is the default one.
+// WithRetry sets the retry policy. The zero policy is the default policy.
 func WithRetry(policy RetryPolicy) Option {
 	return func(cfg *config) error {
 		if reason := policy.check(); reason != "" {
@@ -126,7 +123,7 @@ type RetryPolicy struct {
 	MaxAttempts    int           // 1 to 10, the first included; 1 turns retries off; default 3
 	BaseDelay      time.Duration // the first wait is drawn between 0 and this; default 100 ms, after 429 and 503 at least 1 s
 	MaxDelay       time.Duration // the longest drawn wait; not below BaseDelay; default 5 s
-	MaxRetryAfter  time.Duration // the longest Retry-After that a call waits for; default 30 s
+	MaxRetryAfter  time.Duration // the longest Retry-After that a call obeys; default 30 s
 	AttemptTimeout time.Duration // of one attempt of a read, its body included; default 15 s
 	InvoiceTimeout time.Duration // of one attempt of a create-invoice, its body included; default 60 s
 }
@@ -141,7 +138,7 @@ const (
 	defaultInvoiceTimeout = time.Minute
 )
 
-// check returns what is wrong with p, or "".
+// check returns why p is refused, or "".
 func (p RetryPolicy) check() string {
 	switch {
 	case p.MaxAttempts < 0 || p.MaxAttempts > maxAttempts:
@@ -155,13 +152,13 @@ func (p RetryPolicy) check() string {
 	return ""
 }
 
-// limits are the part of p that the retry loop needs.
+// limits returns the part of p that the retry loop needs.
 func (p RetryPolicy) limits() attempt.Policy {
 	return attempt.Policy{MaxAttempts: p.MaxAttempts, BaseDelay: p.BaseDelay, MaxDelay: p.MaxDelay, MaxRetryAfter: p.MaxRetryAfter}
 }
 
 // longestInvoice is how long a CreateInvoice may take, with all its attempts. Only with
-// [WithIdempotentOrders] does one follow a response, which can ask to wait.
+// [WithIdempotentOrders] can an attempt follow a response, whose Retry-After counts.
 func (cfg *config) longestInvoice() time.Duration {
 	const forever = math.MaxInt64 / (2 * maxAttempts)
 	p := cfg.retry
@@ -184,8 +181,8 @@ func (p RetryPolicy) withDefaults() RetryPolicy {
 	}
 }
 
-// WithUserAgent sets the User-Agent: 1 to 256 printable ASCII characters. The default names this
-// library and its version.
+// WithUserAgent sets the User-Agent, 1 to 256 printable ASCII characters. The default is the name and
+// version of this library.
 func WithUserAgent(agent string) Option {
 	return func(cfg *config) error {
 		if agent == "" || len(agent) > endpoint.MaxURLText || !endpoint.IsHeaderValue(agent) {
@@ -196,8 +193,7 @@ func WithUserAgent(agent string) Option {
 	}
 }
 
-// WithInvoiceFormat chooses how an invoice is written on the wire. The default is
-// [InvoiceFormatSample].
+// WithInvoiceFormat sets the form of the request for an invoice. The default is [InvoiceFormatSample].
 func WithInvoiceFormat(format InvoiceFormat) Option {
 	return func(cfg *config) error {
 		if format != InvoiceFormatSample && format != InvoiceFormatTable {
@@ -208,8 +204,8 @@ func WithInvoiceFormat(format InvoiceFormat) Option {
 	}
 }
 
-// WithAPIKeyOnPublicCalls sends the key with the listing, the lookups and the exchange rates too.
-// Whether they require it is not documented.
+// WithAPIKeyOnPublicCalls also sends the key with the listing, the lookups and the exchange rates. The
+// service does not document whether they need it.
 func WithAPIKeyOnPublicCalls() Option {
 	return func(cfg *config) error {
 		cfg.keyOnPublic = true
@@ -217,13 +213,13 @@ func WithAPIKeyOnPublicCalls() Option {
 	}
 }
 
-// WithAPIKeySource calls source for the key, once for each call that sends one and has no
-// [WithAPIKey]; the apiKey of [New] must then be empty.
+// WithAPIKeySource calls source for the key, once for each call that sends a key and has no
+// [WithAPIKey]. The apiKey of [New] must then be empty.
 //
 // Source must be safe for concurrent use and return when the context ends, at most one attempt timeout
-// later. The context ends with the caller's and has none of its values: [CallFromContext] names the
-// merchant of [WithMerchant], so that the key and the order are of the same one. The error of source ends the
-// call with a [*TransportError] that matches it; an empty key counts as missing.
+// later. The context ends with the caller's, but has none of its values: use [CallFromContext], which names
+// the merchant of [WithMerchant], so that the key and the order belong to the same merchant. An error of source
+// ends the call with a [*TransportError] that wraps it. An empty key counts as missing.
 func WithAPIKeySource(source func(context.Context) (string, error)) Option {
 	return func(cfg *config) error {
 		if source == nil {
@@ -234,9 +230,9 @@ func WithAPIKeySource(source func(context.Context) (string, error)) Option {
 	}
 }
 
-// WithoutAPIKey makes a client that has no key of its own: for calls that need none, and for those with
-// [WithAPIKey]. The apiKey of [New] must then be empty. Together with [WithAPIKeySource], it says that the
-// source has a key only for calls that name their merchant.
+// WithoutAPIKey makes a client without a key of its own, for calls that need none and for calls with
+// [WithAPIKey]. The apiKey of [New] must then be empty. Use it together with [WithAPIKeySource] if the
+// source has a key only for calls with [WithMerchant].
 func WithoutAPIKey() Option {
 	return func(cfg *config) error {
 		cfg.keyless = true
@@ -244,7 +240,7 @@ func WithoutAPIKey() Option {
 	}
 }
 
-// WithOrderGuard sets what keeps two invoices from being created for one order. The default is a
+// WithOrderGuard sets the guard that prevents a second invoice for an order. The default is a
 // [MemoryGuard] of the client's own; nil means no guard.
 func WithOrderGuard(guard OrderGuard) Option {
 	return func(cfg *config) error {
@@ -256,8 +252,8 @@ func WithOrderGuard(guard OrderGuard) Option {
 	}
 }
 
-// WithSuccessMessage names the message of a success, 1 to 1,024 bytes, for a gateway whose message
-// is not the documented one, which counts too. With either, a status of 200 or 201 proves an invoice.
+// WithSuccessMessage sets a further message of a success, 1 to 1,024 bytes, for a gateway that does not
+// send the documented one. With either message, a status of 200 or 201 proves an invoice.
 func WithSuccessMessage(text string) Option {
 	return func(cfg *config) error {
 		if text == "" || len(text) > maxMessage {
@@ -269,10 +265,10 @@ func WithSuccessMessage(text string) Option {
 }
 
 // WithRatesDecoder sets the function that reads the result of [Client.ExchangeRates], in any form. It
-// receives the result without keys, as Raw has it, unless that is null, [] or {}; and the whole body where
-// there is no envelope. It returns each symbol once; a price that is not Valid is none. Its error is wrapped
+// receives the result as Raw has it, without keys, or the whole body if there is no envelope. It is not called
+// for null, [] or {}. It returns each symbol once; leave a missing price invalid. Its error is wrapped
 // in a [*DecodeError]. A symbol that is empty or returned twice, and an amount that a response cannot hold,
-// are errors too. Read prices into decimal.NullDecimal: a decimal.Decimal that is missing is zero.
+// are errors too. Read prices into decimal.NullDecimal: in a decimal.Decimal, a missing price is zero.
 func WithRatesDecoder(decode func(result json.RawMessage) ([]Rate, error)) Option {
 	return func(cfg *config) error {
 		if decode == nil {
@@ -285,8 +281,8 @@ func WithRatesDecoder(decode func(result json.RawMessage) ([]Rate, error)) Optio
 
 // WithBalanceDecoder sets the function that reads the result of [Client.Balance], as [WithRatesDecoder] does
 // for rates. It may return a symbol several times, such as once for each network. If it cannot read an
-// amount, it returns an error: without that amount the total of the coin would be wrong. It can also read a
-// paginated balance, and then answers for the pages that are missing.
+// amount, it must return an error: without that amount the total of the coin would be wrong. It also receives
+// one page of a paginated balance, and must return an error if it needs the others.
 func WithBalanceDecoder(decode func(result json.RawMessage) ([]BalanceAmount, error)) Option {
 	return func(cfg *config) error {
 		if decode == nil {
@@ -297,14 +293,14 @@ func WithBalanceDecoder(decode func(result json.RawMessage) ([]BalanceAmount, er
 	}
 }
 
-// WithInvoiceDecoder sets the function that reads [Invoice.Details]. It receives the result of the response without
-// keys, as Raw has it, or the whole body where there is no envelope. It reads an invoice if it returns no error and an
-// ID, an Address or a PaymentURL. A response of 200 or 201 in which it reads one proves that the invoice was created,
-// whatever else the response has, and a refusal in which it reads one proves nothing. So it must return an error for
-// the body of an error.
+// WithInvoiceDecoder sets the function that reads [Invoice.Details]. It receives the result as Raw has it, without
+// keys, or the whole body if there is no envelope. It has read an invoice if it returns no error, and an ID, an
+// Address or a PaymentURL. A 200 or 201 in which it reads an invoice proves that the invoice was created, whatever
+// the message says; an error response in which it reads an invoice proves nothing. So the function must return an
+// error for the body of an error.
 //
-// Of an invoice that is proved otherwise, or is Replayed, an error of the function is in [Invoice.GuardErr], and never
-// an error of the call.
+// If the invoice is proved otherwise, or Replayed, an error of the function does not fail the call: it is in
+// [Invoice.GuardErr].
 func WithInvoiceDecoder(decode func(body json.RawMessage) (InvoiceDetails, error)) Option {
 	return func(cfg *config) error {
 		if decode == nil {
@@ -315,8 +311,8 @@ func WithInvoiceDecoder(decode func(body json.RawMessage) (InvoiceDetails, error
 	}
 }
 
-// WithPlainHTTP allows a base URL of http for a host that is not this machine. The
-// key then travels unencrypted.
+// WithPlainHTTP allows a base URL with http for a host other than this machine. The key then travels
+// unencrypted.
 func WithPlainHTTP() Option {
 	return func(cfg *config) error {
 		cfg.plainHTTP = true
@@ -324,9 +320,9 @@ func WithPlainHTTP() Option {
 	}
 }
 
-// WithDefaults sets options of every call, such as a merchant's name, or a header that switches the retries of
-// a mesh off. An option of the call wins; a [WithHeader] of the call replaces the default values of that
-// header, and with [WithAPIKey] the call has no default merchant. [WithResponse] and WithAPIKey are refused.
+// WithDefaults sets options for every call, such as the name of a merchant, or a header that turns off the
+// retries of a mesh. An option of the call wins: its [WithHeader] replaces the default values of that header. A
+// call with [WithAPIKey] has no default merchant. WithResponse and WithAPIKey are refused as defaults.
 func WithDefaults(opts ...CallOption) Option {
 	return func(cfg *config) error {
 		var defaults callConfig
@@ -341,8 +337,7 @@ func WithDefaults(opts ...CallOption) Option {
 	}
 }
 
-// A CallOption changes one call. If an option is repeated, the last one wins; only
-// [WithHeader] adds.
+// A CallOption changes one call. If an option is repeated, the last one wins; only [WithHeader] adds.
 type CallOption func(*callConfig) *ArgumentError
 
 // callConfig holds what the options of one call set.
@@ -351,18 +346,18 @@ type callConfig struct {
 	header   http.Header
 	key      *redact.Secret
 	merchant string
-	statuses map[Drift]bool // that a wait has reported; nil outside of one
+	statuses map[Drift]bool // statuses that a wait has reported; nil outside of a wait
 }
 
-// apply applies all options, also after one that is refused: a Response among them
-// must not keep what an earlier call left in it.
+// apply applies all options, even after it refuses one: a Response among them must not keep the values
+// of an earlier call.
 func (cfg *callConfig) apply(op string, opts []CallOption) (refusal *ArgumentError) {
 	for _, opt := range opts {
 		if opt == nil {
 			opt = func(*callConfig) *ArgumentError { return &ArgumentError{Name: "opts", Reason: "holds a nil option"} }
 		}
 		if wrong := opt(cfg); wrong != nil && (refusal == nil || wrong.Name == "WithMerchant") {
-			refusal = wrong // an error of WithMerchant comes first: without it nobody knows whose order it is
+			refusal = wrong // an error of WithMerchant comes first: without the name nobody knows whose order it is
 		}
 	}
 	if refusal != nil {
@@ -371,11 +366,11 @@ func (cfg *callConfig) apply(op string, opts []CallOption) (refusal *ArgumentErr
 	return refusal
 }
 
-// A Response is what came with a result. [WithResponse] fills it, on failure too, as far as there
-// was a response. It is zero where nothing was sent because of what the [OrderGuard] knows.
+// A Response is the response beside its typed result. [WithResponse] fills it, also for a call that fails
+// after a response. It is zero if the call sent nothing.
 type Response struct {
 	StatusCode int             // of the last response; 0 when none came
-	FetchedAt  time.Time       // when the last response was read, by the local clock, less the Age that it has from a cache on its way
+	FetchedAt  time.Time       // when the last response was read, by the local clock, less the Age that caches report
 	Header     http.Header     // of the last response that was read
 	Message    string          // the envelope's message, at most 1 KiB
 	Meta       json.RawMessage `json:",omitzero"` // the envelope's meta, at most 64 KiB; nil for none
@@ -385,8 +380,8 @@ type Response struct {
 	Duration   time.Duration   // of the whole call, waits included
 }
 
-// WithResponse fills r with what came besides the result, and overwrites what it
-// held. A Response serves one call at a time; nil is refused.
+// WithResponse overwrites r with the response of the call. A Response serves one call at a time; nil is
+// refused.
 func WithResponse(r *Response) CallOption {
 	return func(cfg *callConfig) *ArgumentError {
 		if r == nil {
@@ -398,9 +393,9 @@ func WithResponse(r *Response) CallOption {
 	}
 }
 
-// WithHeader adds a header to the request: a name of at most 256 bytes, a value of at most 1,024
+// WithHeader adds a header to the request. The name has at most 256 bytes, the value at most 1,024
 // printable ASCII characters. Headers that the client or HTTP sets are refused, and so is
-// Idempotency-Key, with which net/http sends a request again by itself.
+// Idempotency-Key: net/http resends a request that has it.
 func WithHeader(name, value string) CallOption {
 	return func(cfg *callConfig) *ArgumentError {
 		switch {
@@ -430,9 +425,9 @@ func isReserved(name string) bool {
 	return false
 }
 
-// WithAPIKey makes the call with another key than the client's: one process, many
-// merchants. The key is 1 to 4,096 printable ASCII characters. An invoice needs [WithMerchant]
-// with it, unless the client has no [OrderGuard].
+// WithAPIKey makes the call with another key than the client's, for a process that serves several
+// merchants. The key has 1 to 4,096 printable ASCII characters. An invoice also needs [WithMerchant],
+// unless the client has no [OrderGuard].
 func WithAPIKey(key string) CallOption {
 	return func(cfg *callConfig) *ArgumentError {
 		secret := redact.NewSecret(key)
@@ -444,10 +439,10 @@ func WithAPIKey(key string) CallOption {
 	}
 }
 
-// WithMerchant names the merchant whose order a call is about, for an [OrderGuard] that
-// several merchants share. The name is 1 to 256 bytes of valid UTF-8, without characters that nobody sees. It is not sent.
+// WithMerchant names the merchant of an order, for an [OrderGuard] that several merchants share. The name
+// has 1 to 256 bytes of valid UTF-8, without invisible characters. It is not sent.
 //
-// One merchant has one name: calls with a name and without are of two merchants to a guard.
+// A merchant has one name, always: to a guard, a call with a name and a call without it are of two merchants.
 func WithMerchant(name string) CallOption {
 	return func(cfg *callConfig) *ArgumentError {
 		reason := endpoint.Identifier(name, endpoint.MaxURLText)

@@ -18,17 +18,17 @@ const (
 	// guardTimeout bounds how long recording an outcome may take.
 	guardTimeout = 10 * time.Second
 
-	// Bounds of the interval at which a call asks for an order in flight: an eighth of the time
-	// that it has waited.
+	// Bounds of the pause before a call asks for an order in flight again: an eighth of the time that it
+	// has waited.
 	leastAsk = 2 * time.Millisecond
 	mostAsk  = 500 * time.Millisecond
 )
 
-// An orderOfCall is the order of a call that creates an invoice, and what is known of it.
+// An orderOfCall is the order of a call that creates an invoice.
 type orderOfCall struct {
 	Order
-	refused error     // what is wrong with the call but for its order; nil for nothing
-	expires time.Time // of the lease; zero for never
+	refused error     // why the call must not be sent, although its order is valid; nil if it may be
+	expires time.Time // the end of the lease; zero for never
 
 	unknownSince time.Time // when the first attempt began whose outcome is unknown; zero for none
 	invoice      *Invoice
@@ -42,13 +42,13 @@ var (
 )
 
 // WithIdempotentOrders declares that a repeated orderId returns the existing invoice, as the
-// operator of the gateway has stated in writing. Where that is not true, every repeated invoice
-// is a second one, which a buyer can pay.
+// operator of the gateway has confirmed in writing. If that is not true, every repetition creates
+// another invoice, which a buyer can pay.
 //
-// An invoice of unknown outcome is then sent again, within the attempts of [RetryPolicy] and by a
-// later call with an equal request, each time digit by digit as the first, until it succeeds. A
-// refusal proves nothing about the earlier attempt. [SafeToRetry] is true of an
-// [*OutcomeUnknownError] that another call may end.
+// The client then sends an invoice of unknown outcome again, with the same digits, until it succeeds:
+// within the attempts of [RetryPolicy], and in a later call with an equal request. A refusal proves
+// nothing about the earlier attempt. [SafeToRetry] is true of an [*OutcomeUnknownError] that another
+// call may resolve.
 func WithIdempotentOrders() Option {
 	return func(cfg *config) error {
 		cfg.idempotent = true
@@ -56,8 +56,8 @@ func WithIdempotentOrders() Option {
 	}
 }
 
-// prepareOrder builds the Order of the call. What else is wrong with the call is kept until the
-// guard has been asked: it says nothing about an earlier invoice of the order.
+// prepareOrder builds the Order of the call. It keeps any other refusal of the call until the guard
+// has been asked, because the order may have an earlier invoice.
 func (c *call) prepareOrder(refusal *ArgumentError) error {
 	if refusal != nil && refusal.Name == "WithMerchant" {
 		return refusal
@@ -85,8 +85,8 @@ func (c *call) prepareOrder(refusal *ArgumentError) error {
 	return nil
 }
 
-// sendOrder sends the invoice of an order whose lease the guard grants. Of any other order it
-// returns what the guard knows.
+// sendOrder sends the invoice if the guard grants the lease of the order. Otherwise it returns what
+// the guard knows.
 func (c *call) sendOrder() (err error) {
 	c.client.orders.begin()
 	defer c.client.orders.end()
@@ -199,7 +199,7 @@ func (c *call) sendInvoice() error {
 	}
 }
 
-// release has the guard record the outcome of the attempt, and returns what is known of the order then.
+// release has the guard record the outcome of the attempt, and returns the outcome of the order.
 func (c *call) release(guard OrderGuard, lease Lease, err error) error {
 	r := c.newRecord(err)
 	has, failed := c.record(guard, r)
@@ -234,8 +234,8 @@ func (c *call) record(guard OrderGuard, r OrderRecord) (OrderRecord, error) {
 	return guard.End(ctx, c.order.Order, r)
 }
 
-// combine returns what is known of the order after a call that has failed: that the call sent nothing, or was
-// refused, proves nothing about an earlier invoice, and an invoice that is known ends all doubt.
+// combine returns the outcome of the order after a call that failed. A call that sent nothing, or was refused,
+// proves nothing about an earlier invoice; a known invoice ends all doubt.
 func (c *call) combine(known *OrderRecord, err error) error {
 	outcome := OutcomeOf(err)
 	switch {
@@ -252,7 +252,7 @@ func (c *call) combine(known *OrderRecord, err error) error {
 	return before
 }
 
-// isTemporary reports whether the call could succeed if it were made again, be that safe or not.
+// isTemporary reports whether the same call could succeed later. It does not say whether that is safe.
 func (c *call) isTemporary(failure error) bool {
 	own, ok := failure.(callError)
 	return ok && own.decided().transient || c.isEnded() || c.next.Wait > 0
@@ -280,7 +280,7 @@ func (c *call) replay(known *OrderRecord) error {
 	return conflict
 }
 
-// guardError is the error of a call that knows of no invoice and cannot say that there is none.
+// guardError is the error of a call that knows no invoice, and cannot rule one out.
 func (c *call) guardError(err error) *TransportError {
 	return &TransportError{
 		Operation: c.operation.name, Phase: PhaseOrder, Attempts: c.attempts, LastStatus: c.status,
@@ -327,7 +327,7 @@ func (c *call) unknownBefore(known *OrderRecord) *OutcomeUnknownError {
 	return e
 }
 
-// newRecord is what the guard is to keep of the attempt that has ended with err.
+// newRecord returns the record of the attempt that ended with err, for the guard.
 func (c *call) newRecord(err error) OrderRecord {
 	r := OrderRecord{Outcome: OutcomeOf(err), Request: c.order.Request, StatusCode: c.status}
 	if r.Outcome != OutcomeNotSent {
@@ -363,8 +363,8 @@ func cloneAll(invoices []json.RawMessage) []json.RawMessage {
 	return all
 }
 
-// differsFrom reports whether the request of a record is known, and asks for another invoice than r. If both name the
-// same coin, the amount does not count: it follows the rate, which moves.
+// differsFrom reports whether the request of a record is known and differs from r. If both name the same coin, the
+// amount does not count, because it follows the rate.
 func (r InvoiceRequest) differsFrom(known *OrderRecord) bool {
 	if known == nil || known.Request.OrderID == "" {
 		return false

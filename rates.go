@@ -22,21 +22,21 @@ import (
 // ExchangeRates are the rates of all coins at one time.
 type ExchangeRates struct {
 	Rates     []Rate          `json:"rates"`            // in the order of the response, each symbol once
-	FetchedAt time.Time       `json:"fetchedAt"`        // when the response was read, by the local clock, less the Age that it has from a cache on its way
+	FetchedAt time.Time       `json:"fetchedAt"`        // when the response was read, by the local clock, less the Age that caches report
 	Skipped   []Skipped       `json:"skipped,omitzero"` // the first 64 records and prices that were skipped; nil for none
 	Raw       json.RawMessage `json:"raw,omitzero"`     // the result as it came
 }
 
-// A Rate is the price of one unit of a coin. A price that is missing in the response,
-// cannot be read, or is listed with two values, is not Valid.
+// A Rate is the price of one unit of a coin. A price is not Valid if it is missing, cannot be read, or is
+// listed with two values.
 type Rate struct {
 	CoinSymbol string              `json:"coinSymbol"` // ticker symbol of the coin, as it came
 	USD        decimal.NullDecimal `json:"usd"`        // US dollars per unit of the coin; null in JSON if there is none
 	EUR        decimal.NullDecimal `json:"eur"`        // euros per unit of the coin; null in JSON if there is none
 }
 
-// In returns the price in a fiat currency, "usd" or "eur" in any case. It reports false
-// for another currency, and where there is no rate in it.
+// In returns the price in a fiat currency, "usd" or "eur" in any case. It reports false for another
+// currency, and if there is no price in it.
 func (r Rate) In(fiat string) (decimal.Decimal, bool) {
 	switch strings.ToLower(fiat) {
 	case "usd":
@@ -48,8 +48,8 @@ func (r Rate) In(fiat string) (decimal.Decimal, bool) {
 	}
 }
 
-// Rate returns the rate of a coin: the one of this symbol, or else that of the only symbol that differs from it in
-// the case of letters alone. It reports false if there is none.
+// Rate returns the rate of a coin. If no symbol is equal, the case of letters is ignored, as long as only one
+// symbol matches. Rate reports false if none does.
 func (r *ExchangeRates) Rate(coinSymbol string) (Rate, bool) {
 	var found Rate
 	several := false
@@ -71,9 +71,9 @@ func (r *ExchangeRates) Rate(coinSymbol string) (Rate, bool) {
 }
 
 // ExchangeRates returns the current rates of all coins in US dollars and euros. The response is not
-// documented. Two forms are read: an array of records with a symbol, usd and eur; and an object of such
-// records by symbol. Any other form is a [*DecodeError], unless [WithRatesDecoder] reads it. A price that is
-// missing is not Valid. A record or a price that cannot be read is skipped: see [Skipped].
+// documented. The client reads two forms: an array of records with a symbol, usd and eur, and an object of such
+// records by symbol. Any other form is a [*DecodeError], unless [WithRatesDecoder] reads it. A missing price is
+// not Valid. A record or a price that cannot be read is skipped: see [Skipped].
 //
 // GET /api/exchange-rate
 func (c *Client) ExchangeRates(ctx context.Context, opts ...CallOption) (*ExchangeRates, error) {
@@ -110,7 +110,7 @@ func (r *ExchangeRates) read(e envelope, asOf time.Time, decode func(json.RawMes
 	return explained(wrong, "WithRatesDecoder reads another form")
 }
 
-// checkRates returns what is wrong with the rates of a caller's decoder, or nil.
+// checkRates returns why the rates of a caller's decoder are refused, or nil.
 func checkRates(rates []Rate) error {
 	known := make(map[string]bool, len(rates))
 	for i, r := range rates {
@@ -160,7 +160,7 @@ func samePrice(a, b decimal.NullDecimal) bool {
 	return a.Valid == b.Valid && a.Decimal.Equal(b.Decimal)
 }
 
-// rateIn reads the record of one coin. A price that is missing is noted, one that cannot be read is skipped.
+// rateIn reads the record of one coin. It notes a missing price, and skips an unreadable one.
 func rateIn(n doc.Node) (r Rate, err error) {
 	usd, eur := n.Member("usd", "USD"), n.Member("eur", "EUR")
 	switch {
@@ -222,9 +222,9 @@ func isFiat(name string) bool {
 // A Skipped is a record of a list, or a price in one, that could not be read.
 type Skipped struct {
 	Pointer     string `json:"pointer"`     // where in the response, as a JSON pointer such as "/result/7/maxWithdraw"
-	CoinSymbol  string `json:"coinSymbol"`  // that the record names, at most 256 bytes of it; empty if it names none that can be read
-	NetworkName string `json:"networkName"` // likewise
-	ID          string `json:"id,omitzero"` // of a pair of the listing, likewise
+	CoinSymbol  string `json:"coinSymbol"`  // the coin that the record names, at most 256 bytes; empty if it names none
+	NetworkName string `json:"networkName"` // the network, likewise
+	ID          string `json:"id,omitzero"` // the identifier of a pair of the listing, likewise
 	Reason      string `json:"reason"`      // in one line, with the value, such as: "12,5" is not a decimal number
 }
 
@@ -250,8 +250,8 @@ func skippedIn(tree *doc.Doc) (all []Skipped) {
 
 var errNoCoin = errors.New("names no coin")
 
-// coinOf finds the symbol of the coin that a record is about: under one of the names, in a record of the
-// coin, or as the name of the member. Two that differ are an error.
+// coinOf finds the symbol of a record's coin: under one of the usual names, in a record of the coin, or as the
+// name of the record itself. Two different symbols are an error.
 func coinOf(record doc.Node) (symbol string, err error) {
 	if name := record.Name(); isSymbol(name) {
 		symbol = name
@@ -270,7 +270,7 @@ func coinOf(record doc.Node) (symbol string, err error) {
 	return symbol, nil
 }
 
-// networkOf finds the name of the network that a record is about: as text, or in a record of the network.
+// networkOf finds the name of a record's network: as text, or in a record of the network.
 func networkOf(record doc.Node) string {
 	m := record.Member("networkName", "network")
 	return cmp.Or(m.Text(), m.Member("name").Text())
@@ -282,7 +282,7 @@ func isSymbol(name string) bool {
 	return name == strings.ToUpper(name) && strings.ContainsFunc(name, unicode.IsUpper)
 }
 
-// decoded returns what the function of a caller's option reads from a result.
+// decoded calls the function of a caller's option.
 func decoded[T any](result doc.Node, option string, raw json.RawMessage, decode func(json.RawMessage) ([]T, error), check func([]T) error) ([]T, *doc.Error) {
 	all, err := decode(raw)
 	if err == nil {
@@ -294,7 +294,7 @@ func decoded[T any](result doc.Node, option string, raw json.RawMessage, decode 
 	return append([]T{}, all...), nil // not nil
 }
 
-// explained adds to an error what can be done.
+// explained adds advice to an error.
 func explained(wrong *doc.Error, help string) *doc.Error {
 	if wrong == nil {
 		return nil

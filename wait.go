@@ -10,10 +10,9 @@ import (
 	"time"
 )
 
-// WaitOptions set how often a wait polls, and what else ends it. The waits between two polls are
-// drawn at random, grow from MinInterval towards MaxInterval and lie between the two, which are at
-// most 24 hours; they are longer, up to an hour, if the service asks for it with Retry-After. A
-// zero field takes its default.
+// WaitOptions set how often a wait polls, and which further statuses end it. The pauses between polls
+// are random and grow from MinInterval towards MaxInterval, each at most 24 hours. They are longer, up to
+// an hour, if the service asks for it with Retry-After. A zero field takes its default.
 type WaitOptions struct {
 	MinInterval time.Duration // default 2 s
 	MaxInterval time.Duration // default 30 s
@@ -22,20 +21,20 @@ type WaitOptions struct {
 	// may be PENDING or empty.
 	Final []WithdrawalStatus
 
-	// Changed is called with the withdrawal when it is first seen and whenever any of its fields has changed,
-	// by the goroutine that waits; nil calls nothing.
+	// Changed is called with the withdrawal when it is first seen, and whenever one of its fields has changed.
+	// The goroutine that waits calls it. It may be nil.
 	Changed func(*Withdrawal)
 }
 
-// A WaitError is a wait that has not ended with COMPLETED: the withdrawal is FAILED ([ErrWithdrawalFailed]) or has
+// A WaitError means that a wait did not end with COMPLETED: the withdrawal is FAILED ([ErrWithdrawalFailed]) or has
 // another status of [WaitOptions].Final ([ErrFinalStatus]), the context has ended, the service refuses the
-// inquiry, or the rest of a final withdrawal cannot be decoded.
+// inquiry, or a final withdrawal cannot be decoded.
 type WaitError struct {
 	WithdrawRequestID string           // the identifier of the withdrawal
-	Last              *Withdrawal      // as it was last seen; nil if it never was
-	Status            WithdrawalStatus // last status seen, even if the rest could not be decoded; empty for none
+	Last              *Withdrawal      // as it was last seen; nil if it was never seen
+	Status            WithdrawalStatus // the last status seen, even if the rest could not be decoded; empty if none was
 	Polls             int              // how many polls were made
-	Fault             error            `json:"-"` // the last failure after which polling went on; nil for none
+	Fault             error            `json:"-"` // the last failure that did not end the wait; nil if there was none
 	Err               error            `json:"-"` // why the wait ended
 }
 
@@ -70,12 +69,12 @@ const (
 	// maxPollRetryAfter bounds how long a wait follows a Retry-After.
 	maxPollRetryAfter = time.Hour
 
-	// refusedFor is how long a withdrawal may not be found yet, and how long the service must refuse the inquiry of
-	// one that was seen.
+	// refusedFor is how long a new withdrawal may not be found yet, and how long the service must refuse the inquiry of
+	// a withdrawal that was seen.
 	refusedFor = time.Minute
 )
 
-// check returns what is wrong with w, or "".
+// check returns why w is refused, or "".
 func (w WaitOptions) check() string {
 	isPending := func(s WithdrawalStatus) bool { return s == "" || s.is(WithdrawalPending) }
 	switch {
@@ -92,13 +91,15 @@ func (w WaitOptions) check() string {
 	}
 }
 
-// WaitWithdrawal polls a withdrawal until its status is final. The error is nil only for COMPLETED. For any
-// other end it is a [*WaitError]: FAILED, another final status, the end of the context, or a refusal by the
-// service. A refusal is 400, 401, 410 or 422 with a message in JSON, 404 too after the first minute, and 403 in the
-// documented envelope; it ends the wait for a withdrawal that was seen only if the service refuses for a minute.
-// Everything else, such as a page of an intermediary, an unknown status or a field that cannot be decoded,
-// does not end the wait: it is reported to an [Observer] and the logger, each unknown status once. A bad argument is an
-// [*ArgumentError]. The call options apply to each inquiry.
+// WaitWithdrawal polls a withdrawal until its status is final. The error is nil only for COMPLETED. Any other
+// end is a [*WaitError]: FAILED, another final status, the end of the context, or a refusal by the service.
+//
+// A refusal is a 400, 401, 410 or 422 with a message in JSON, a 403 in the documented envelope, and after the first
+// minute a 404 with a message in JSON. Once the withdrawal was seen, refusals end the wait only if they last for a
+// minute. Nothing else ends it: not the page of an intermediary, not an unknown status, not a field that cannot be
+// decoded. [Observer] and logger receive these, and each unknown status once.
+//
+// A bad argument is an [*ArgumentError]. The call options apply to each inquiry.
 //
 // GET /api/withdrawal/inquiry/{withdrawRequestId}
 func (c *Client) WaitWithdrawal(ctx context.Context, withdrawRequestID string, w WaitOptions, opts ...CallOption) (*Withdrawal, error) {
@@ -121,10 +122,10 @@ func (c *Client) WaitWithdrawal(ctx context.Context, withdrawRequestID string, w
 }
 
 // PollWithdrawal makes one poll of a wait, for a program that schedules polls itself, such as with a queue of
-// jobs. If the wait is over, it returns the result of [Client.WaitWithdrawal]; otherwise the withdrawal as it
-// is, or why it could not be read. A refusal by the service and the end of the context are a [*WaitError] that
-// does not end the wait: give up when the service has refused for longer than you choose, at least a minute. Only
-// a refusal wraps an [*APIError] then. The intervals and Changed are not used.
+// jobs. If the wait is over, it returns the result of [Client.WaitWithdrawal]. Otherwise it returns the withdrawal,
+// or why it could not be read. A refusal by the service, which wraps an [*APIError], and the end of the context are a
+// [*WaitError] too, but over is false: give up when the service has refused for as long as you choose, at least a
+// minute. The intervals and Changed are not used.
 //
 // GET /api/withdrawal/inquiry/{withdrawRequestId}
 func (c *Client) PollWithdrawal(ctx context.Context, withdrawRequestID string, w WaitOptions, opts ...CallOption) (seen *Withdrawal, over bool, err error) {
@@ -146,7 +147,7 @@ func (c *Client) PollWithdrawal(ctx context.Context, withdrawRequestID string, w
 	return nil, wrong || p.isFinal(WithdrawalStatusOf(err)), err
 }
 
-// inWait makes a call that reports the drift of a status once in a wait.
+// inWait makes the calls of a wait report an unknown status once.
 func inWait(reported map[Drift]bool) CallOption {
 	return func(cfg *callConfig) *ArgumentError {
 		cfg.statuses = reported
@@ -177,8 +178,7 @@ func (c *Client) newPoller(ctx context.Context, id string, w WaitOptions, opts [
 	return &withdrawalPoller{client: c, id: id, opts: opts, options: w, begun: time.Now(), progress: WaitError{WithdrawRequestID: id}}, nil
 }
 
-// poll polls once. It reports whether the wait is over with the withdrawal that was seen; an error ends the
-// wait too.
+// poll polls once. It reports whether the status that it saw is final. An error ends the wait too.
 func (p *withdrawalPoller) poll(ctx context.Context) (over bool, err error) {
 	p.retryAfter = 0
 	seen, err := p.client.Withdrawal(ctx, p.id, p.opts...)
@@ -226,8 +226,8 @@ func (p *withdrawalPoller) isFinal(status WithdrawalStatus) bool {
 	return status.Terminal() || slices.ContainsFunc(p.options.Final, status.is)
 }
 
-// isRefused reports whether a failed inquiry ends the wait: only what the service itself says of the inquiry does, and no
-// response that an intermediary may have made.
+// isRefused reports whether a failed inquiry ends the wait: only a refusal by the service itself does, and no response
+// that an intermediary may have made.
 func (p *withdrawalPoller) isRefused(err error) bool {
 	refusal, ok := err.(*APIError)
 	if !ok || !slices.Contains([]int{400, 401, 403, 404, 410, 422}, refusal.StatusCode) || !refusal.said.isOfService(refusal.StatusCode) {
@@ -249,7 +249,7 @@ func (p *withdrawalPoller) isRefused(err error) bool {
 
 func (p *withdrawalPoller) contextEnded(ctx context.Context) error {
 	var cfg callConfig
-	_ = cfg.apply(OpWithdrawal, p.opts) // each poll refuses what is wrong
+	_ = cfg.apply(OpWithdrawal, p.opts) // each poll refuses bad options
 	return p.waitError(contextError(ctx, p.client.redactorOf(&cfg)))
 }
 
@@ -259,7 +259,7 @@ func (p *withdrawalPoller) waitError(err error) error {
 	return &ended
 }
 
-// result is how a wait ends with the withdrawal that was seen last.
+// result returns the end of a wait whose last status is final.
 func (p *withdrawalPoller) result() (*Withdrawal, error) {
 	switch last := p.progress.Last; {
 	case last.Status.is(WithdrawalCompleted):

@@ -11,24 +11,24 @@ import (
 	"github.com/cryptogw/gateway/internal/endpoint"
 )
 
-// A WithdrawalStatus is the status of a withdrawal: one of the three documented ones, whatever the case of letters
-// in the response, or another text, which is kept as it came.
+// A WithdrawalStatus is the status of a withdrawal. A documented status is one of the three constants, whatever its
+// case in the response. Any other text is kept as it came.
 type WithdrawalStatus string
 
 const (
-	// WithdrawalPending is a withdrawal that is ongoing or awaits further actions.
+	// WithdrawalPending means that the withdrawal is ongoing or awaits further actions.
 	WithdrawalPending WithdrawalStatus = "PENDING"
-	// WithdrawalFailed is a withdrawal that met an issue and could not be completed.
+	// WithdrawalFailed means that the withdrawal met an issue and could not be completed.
 	WithdrawalFailed WithdrawalStatus = "FAILED"
-	// WithdrawalCompleted is a withdrawal that has been successfully finalized.
+	// WithdrawalCompleted means that the withdrawal was successfully finalized.
 	WithdrawalCompleted WithdrawalStatus = "COMPLETED"
 )
 
 // Known reports whether s is one of the three documented statuses, in any case of letters.
 func (s WithdrawalStatus) Known() bool { return s.is(WithdrawalPending) || s.Terminal() }
 
-// Terminal reports whether s is FAILED or COMPLETED, in any case of letters. A status that is not
-// known is never terminal.
+// Terminal reports whether s is FAILED or COMPLETED, in any case of letters. An unknown status is never
+// terminal.
 func (s WithdrawalStatus) Terminal() bool { return s.is(WithdrawalFailed) || s.is(WithdrawalCompleted) }
 
 // is reports whether two statuses are the same, whatever their case.
@@ -36,7 +36,7 @@ func (s WithdrawalStatus) is(other WithdrawalStatus) bool {
 	return strings.EqualFold(string(s), string(other))
 }
 
-// documented returns the constant of a status that is known, and any other as it is.
+// documented returns the constant of a known status, and any other status as it is.
 func (s WithdrawalStatus) documented() WithdrawalStatus {
 	if s.Known() {
 		return WithdrawalStatus(strings.ToUpper(string(s)))
@@ -52,14 +52,14 @@ type Withdrawal struct {
 	Fee               decimal.Decimal  `json:"fee"`                          // of no documented unit; whether Amount includes it is not documented
 	Coin              string           `json:"coin"`                         // as it came
 	Network           string           `json:"network"`                      // as it came
-	WithdrawRequestID string           `json:"withdrawRequestId" check:"id"` // the identifier that was asked for
+	WithdrawRequestID string           `json:"withdrawRequestId" check:"id"` // the requested identifier
 }
 
 var withdrawalRecord = doc.RecordOf[Withdrawal]() // docs/interface.md, I-132 to I-144
 
-// Withdrawal returns the state of a withdrawal. How a withdrawal is requested, which
-// yields its identifier, is not documented; the identifier has 1 to 256 bytes. A record with another identifier is an error that matches
-// [ErrResponseMismatch].
+// Withdrawal returns the state of a withdrawal. Its identifier has 1 to 256 bytes; the service does not
+// document how a withdrawal is requested, which yields the identifier. A record with another identifier is an
+// error that matches [ErrResponseMismatch].
 //
 // GET /api/withdrawal/inquiry/{withdrawRequestId}
 func (c *Client) Withdrawal(ctx context.Context, withdrawRequestID string, opts ...CallOption) (*Withdrawal, error) {
@@ -75,8 +75,8 @@ func (c *Client) Withdrawal(ctx context.Context, withdrawRequestID string, opts 
 	}, opts)
 }
 
-// withdrawalStatusIn finds the status in a result of which another field cannot be decoded: it may be the
-// end of the withdrawal. A record that names another withdrawal has none.
+// withdrawalStatusIn finds the status in a result that cannot be decoded otherwise: the withdrawal may have
+// ended. It returns "" for a record that names another withdrawal.
 func withdrawalStatusIn(result doc.Node, id string) string {
 	if result.Kind() == '[' {
 		for element := range result.Parts() {
@@ -89,9 +89,9 @@ func withdrawalStatusIn(result doc.Node, id string) string {
 	return result.Member("status").Text()
 }
 
-// WithdrawalStatusOf returns the status that was read although the inquiry or the wait
-// failed with err: of a response of which another field cannot be decoded, or the last one
-// of a wait. It is empty for none.
+// WithdrawalStatusOf returns the status that was read although an inquiry or a wait failed with err: the
+// status in a response whose other fields cannot be decoded, or the last status of a wait. It is empty if
+// there is none.
 func WithdrawalStatusOf(err error) WithdrawalStatus {
 	if ended, ok := errors.AsType[*WaitError](err); ok {
 		return ended.Status

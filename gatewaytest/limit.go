@@ -38,8 +38,8 @@ func (s *Server) SetRateLimit(requests int, per time.Duration) {
 	s.limit = limit{requests: requests, per: per}
 }
 
-// admit counts a request. It returns 0 for one that is admitted and otherwise the
-// time until the window ends.
+// admit counts a request. It returns 0 if it admits the request, and otherwise the time until the
+// window ends.
 func (l *limit) admit(now time.Time) time.Duration {
 	if l.requests == 0 {
 		return 0

@@ -29,8 +29,8 @@ func WithAPIKey(key string) Option {
 	return func(c *config) { c.key = key }
 }
 
-// A Seed is the data with which a server starts, see [WithSeed]. A field that is nil
-// stands for the default data, and one that is empty but not nil for none.
+// A Seed is the data with which a server starts, see [WithSeed]. A nil field means the default data; an
+// empty one that is not nil means no data.
 type Seed struct {
 	Coins       []CoinNetwork  `json:"coins"`       // see [Server.Catalog]
 	Rates       []Rate         `json:"rates"`       // see [Server.Rates]

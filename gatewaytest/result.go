@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// SetResult makes an operation answer with a result of your own gateway, such as one that
-// you have recorded, instead of the one that this package invents. The result is JSON. From
+// SetResult makes an operation answer with a result that you recorded from your own gateway,
+// instead of the result that this package invents. The result is JSON. From
 // the next request on, each success of the operation has it in the documented envelope,
 // byte for byte and whatever the request asks for; refusals, faults and the rate limit
 // stay as they are. In the result of [OpCreateInvoice], {{orderId}}, {{price}} and

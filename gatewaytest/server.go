@@ -18,8 +18,8 @@ import (
 const prefix = "gateway"
 
 // A Server is a stand-in for the gateway that keeps its state in memory.
-// [NewServer] returns one that listens on a loopback port, [NewMemoryServer] one
-// that uses no network. The zero Server is not usable. A Server is safe for
+// [NewServer] listens on a loopback port, [NewMemoryServer] uses no
+// network. The zero Server is not usable. A Server is safe for
 // concurrent use.
 type Server struct {
 	// URL is the base URL of the service, of the form http://127.0.0.1:port/gateway

@@ -25,7 +25,7 @@ type Withdrawal struct {
 	WithdrawRequestID string `json:"withdrawRequestId"` // the identifier by which it is asked for
 }
 
-// A withdrawal is one that the server knows, with its planned changes of status.
+// A withdrawal is a withdrawal with its planned changes of status.
 type withdrawal struct {
 	Withdrawal
 	counted []countedChange
@@ -45,8 +45,8 @@ type timedChange struct {
 }
 
 // Withdrawals returns a copy of the withdrawals with their current status, in the
-// order in which they were added. A new server has one that is PENDING and one
-// that is COMPLETED.
+// order in which they were added. A new server has a PENDING and a COMPLETED
+// withdrawal.
 func (s *Server) Withdrawals() []Withdrawal {
 	s.mu.Lock()
 	defer s.mu.Unlock()

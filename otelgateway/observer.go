@@ -45,7 +45,7 @@ func newObserver(opts Options) gateway.Observer {
 			metric.WithDescription("Duration of calls, waits between attempts included."), metric.WithExplicitBucketBoundaries(
 				.005, .01, .025, .05, .075, .1, .25, .5, .75, 1, 2.5, 5, 7.5, 10, 15, 30, 60, 120, 180))),
 		attempts:   counter("gateway.client.call.attempts", "{attempt}", "Attempts that have ended, by their result."),
-		outcomes:   counter("gateway.client.call.outcomes", "{call}", "Calls that have ended, by what is known of their order."),
+		outcomes:   counter("gateway.client.call.outcomes", "{call}", "Calls that have ended, by the outcome of their order."),
 		failures:   counter("gateway.client.call.failures", "{call}", "Calls that have ended with an error, by its type."),
 		unrecorded: counter("gateway.client.call.unrecorded", "{call}", "Calls whose outcome the order guard could not record."),
 		drift:      counter("gateway.client.call.drift", "{place}", "Places in responses that differ from the documented interface."),

@@ -29,7 +29,7 @@ type Options struct {
 	TracerProvider trace.TracerProvider // default: the global one at the time of New
 	MeterProvider  metric.MeterProvider // default: the global one at the time of New
 
-	// BaseURL is that of the client. Its host and port become the attributes
+	// BaseURL is the base URL of the client. Its host and port become the attributes
 	// server.address and server.port. Default: there are no such attributes.
 	BaseURL string
 }

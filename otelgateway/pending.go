@@ -34,8 +34,8 @@ type PendingSummarizer interface {
 // have no value, gateway.orders.readable is 0 instead of 1, and the error is passed to
 // [otel.Handle].
 //
-// All processes over one table report the same orders: take the maximum, not the sum. The error
-// is that of the MeterProvider, or for a nil guard.
+// All processes over one table report the same orders: take the maximum, not the sum. RegisterPending
+// returns the error of the MeterProvider, or an error for a nil guard.
 func RegisterPending(guard PendingSummarizer, opts Options) (metric.Registration, error) {
 	if guard == nil {
 		return nil, errors.New("otelgateway: RegisterPending: guard is required")

@@ -92,7 +92,7 @@ func newCache[T any](o CacheOptions, load func(context.Context) (T, error), asOf
 // The age of a value counts from its FetchedAt, by the clock that says more. A load of a value that is older than
 // MaxStale, from a cache on the way to the service, has failed.
 //
-// Without such a value the error is that of the client, or one that wraps ctx.Err().
+// Without such a value, Get returns the error of the client, or an error that wraps ctx.Err().
 func (c *Cache[T]) Get(ctx context.Context) (T, error) {
 	if current := c.current.Load(); current.isFresh() {
 		return current.value, nil

@@ -29,11 +29,11 @@ func NewCatalogCache(client *gateway.Client, o CacheOptions) (*Cache[*Catalog], 
 	}, func(c *Catalog) time.Time { return c.FetchedAt })
 }
 
-// A Catalog is the listing of coins and networks at one time. What is listed twice, by its names
-// or its identifier, is not found by that: it is unknown which of the two is right. Skipped counts.
+// A Catalog is the listing of coins and networks at one time. Two pairs with the same names, or the same
+// identifier, are not found by these: nobody knows which one is right. A skipped pair counts too.
 type Catalog struct {
-	// FetchedAt is when the catalog was made, by the local clock. That of a [Cache] is when the listing was read, less
-	// the Age that it has from a cache on its way.
+	// FetchedAt is when the catalog was made, by the local clock. In a [Cache] it is when the listing was read, less
+	// the Age that caches report.
 	FetchedAt time.Time
 
 	// Skipped are the pairs of the listing that could not be read, as in Response.Skipped. If there
@@ -41,7 +41,7 @@ type Catalog struct {
 	Skipped []gateway.Skipped
 
 	pairs    []gateway.CoinNetwork
-	byID     map[string]*gateway.CoinNetwork // nil for what is listed twice
+	byID     map[string]*gateway.CoinNetwork // nil for a pair that is listed twice
 	byName   map[pairName]*gateway.CoinNetwork
 	bySymbol map[string][]*gateway.CoinNetwork
 	coinIDs  map[string]string // by the symbol in lower case; empty for a symbol of several coins
@@ -118,8 +118,9 @@ func (c *Catalog) Find(coinSymbol, networkName string) (*gateway.CoinNetwork, bo
 	return p, p != nil
 }
 
-// Networks returns the pairs with a symbol in the order of the listing, without those listed twice: with this symbol, or
-// else with the only one that differs from it in the case of letters alone. They may be of several coins, by Coin.ID.
+// Networks returns the pairs with a symbol in the order of the listing, without those that are listed twice. If no
+// symbol is equal, the case of letters is ignored, as long as only one symbol matches. The pairs may have several
+// Coin.IDs: then they are of several coins.
 func (c *Catalog) Networks(coinSymbol string) []*gateway.CoinNetwork {
 	if listed, known := c.bySymbol[coinSymbol]; known {
 		return listed

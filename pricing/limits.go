@@ -56,7 +56,7 @@ func amountText(amount decimal.Decimal) string { return money.Format(amount.Norm
 
 // CheckPayment returns a [*LimitError] for the first of these that is not met: depositable,
 // coin.isActive and network.isActive; at most coin.precision decimal places, without zeros at the
-// end; at least coin.minAmount, which is taken to be that of a payment. The service may have more
+// end; at least coin.minAmount, which is assumed to apply to payments. The service may have more
 // limits.
 func CheckPayment(pair *gateway.CoinNetwork, amount decimal.Decimal) error {
 	l := paymentLimits(pair)
@@ -118,7 +118,7 @@ func withdrawalLimits(p *gateway.CoinNetwork) limits {
 	return l
 }
 
-// limitsOf returns what is common to all checks, with the flag that is not.
+// limitsOf returns the checks that all amounts share, with the flag of one kind.
 func limitsOf(p *gateway.CoinNetwork, flag Limit, on bool) limits {
 	l := limits{places: int32(max(-1, min(p.Coin.Precision, money.MaxScale)))} // #nosec G115 -- from -1 to 30
 	switch {

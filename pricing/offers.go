@@ -75,7 +75,7 @@ func ambiguous(p *gateway.CoinNetwork, in *Catalog) (name, reason string) {
 	case !uniqueID:
 		return "id", "is listed twice"
 	case in.coinIDs[strings.ToLower(p.Coin.Symbol)] == "" && p.Coin.ID != "":
-		return "coinSymbol", fmt.Sprintf("%.64q is the symbol of several coins in the listing: the rate may be that of another, and so may the invoice", p.Coin.Symbol)
+		return "coinSymbol", fmt.Sprintf("%.64q is the symbol of several coins in the listing: the rate, and the invoice, may be for another one", p.Coin.Symbol)
 	}
 	return "", ""
 }
@@ -151,5 +151,5 @@ var errOfferFromJSON = errors.New("gateway: an offer is not read from JSON: what
 // UnmarshalJSON returns an error: look the identifier up with [Offers.FindID].
 func (o *Offer) UnmarshalJSON([]byte) error { return errOfferFromJSON }
 
-// UnmarshalJSON returns an error, as that of [Offer] does.
+// UnmarshalJSON returns an error: see [Offer].
 func (o *Offers) UnmarshalJSON([]byte) error { return errOfferFromJSON }

@@ -14,7 +14,7 @@ func (s *session) balanceCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "balance", Short: "Print the account's balances", Args: cobra.NoArgs,
 		Long: `Prints the balances of the account that the key belongs to: all of them, those of a coin,
-those on a network, or that of a coin on a network. It fails after what it has printed if
+those on a network, or the one of a coin on a network. It prints first, and then fails if
 an amount of the response cannot be read.`,
 		Example: `  gateway balance
   gateway balance --coin USDT --network Tron`,

@@ -127,7 +127,7 @@ func checkFlags(flags *pflag.FlagSet) (err error) {
 	return err
 }
 
-// asks makes a command one that asks a gateway.
+// asks gives a command the flags for a gateway and an output format, and runs do within a time limit.
 func (s *session) asks(c *cobra.Command, limit time.Duration, do func(ctx context.Context, args []string) error) *cobra.Command {
 	c.Flags().StringVar(&s.baseURL, "url", "", "the base `URL` of the gateway, instead of "+envBaseURL)
 	c.Flags().BoolVar(&s.plainHTTP, "plain-http", false, "accept a base URL that begins with http://, as "+envPlainHTTP+"=1 does")

@@ -48,7 +48,7 @@ type Transport struct {
 	buffers sync.Pool // of bytes.Buffers
 }
 
-// A Result is the body of a response, in memory, and what is known of its attempt.
+// A Result is the body of a response, in memory, with facts about its attempt.
 type Result struct {
 	bytes.Reader
 	source io.LimitedReader
@@ -186,12 +186,11 @@ func (t *Transport) read(ctx context.Context, a *attempt, resp *http.Response, r
 	result.Reader.Reset(result.buffer.Bytes())
 	resp.Body = result
 	if _, err := resp.Location(); err != nil {
-		resp.Header.Del("Location") // of one that cannot be read an http.Client makes an error without the response
+		resp.Header.Del("Location") // otherwise an http.Client drops the response and returns an error
 	}
 }
 
-// An attempt is what is known of one attempt. Hooks may be called from other goroutines, and after it
-// has ended.
+// An attempt is the state of one attempt. Other goroutines may call its hooks, even after it has ended.
 type attempt struct {
 	isWrite bool
 	host    string // of the gateway
@@ -206,7 +205,7 @@ type attempt struct {
 
 type attemptKey struct{}
 
-// reach notes a phase. What is made in the background for an attempt that was ended is none of it.
+// reach notes a phase. It ignores a connection that is made in the background after the attempt has ended.
 func (a *attempt) reach(phase Phase) {
 	if !a.moved.Load() {
 		a.phase.Store(int32(phase))
@@ -315,7 +314,7 @@ func (a *attempt) causeOr(ctx context.Context, err error) error {
 // errConnections ends an attempt that is moved from connection to connection.
 var errConnections = errors.New("the peer closed 3 connections in a row without a response")
 
-// A Timeout is how long an attempt may take, and the cause of the end of one that took longer.
+// A Timeout is how long an attempt may take, and the error of an attempt that took longer.
 type Timeout time.Duration
 
 func (t Timeout) Error() string { return fmt.Sprintf("no response within %v", time.Duration(t)) }

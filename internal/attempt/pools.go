@@ -83,8 +83,8 @@ func clone(t *http.Transport) *http.Transport {
 	return c
 }
 
-// limitSilence has t send a ping on an HTTP/2 connection after so much silence, and close one that does not
-// answer it or to which nothing can be written. It keeps shorter limits.
+// limitSilence makes t ping an HTTP/2 connection after a silence, and close the connection if no answer comes or
+// nothing can be written. It keeps shorter limits.
 func limitSilence(t *http.Transport, silence, answer time.Duration) {
 	if t.HTTP2 == nil {
 		t.HTTP2 = new(http.HTTP2Config)
@@ -94,7 +94,7 @@ func limitSilence(t *http.Transport, silence, answer time.Duration) {
 	t.HTTP2.WriteByteTimeout = shorter(t.HTTP2.WriteByteTimeout, 5*time.Second)
 }
 
-// shorter returns the shorter of a limit, of which zero is none, and another.
+// shorter returns the shorter of two limits; zero for the first means no limit.
 func shorter(limit, other time.Duration) time.Duration { return min(cmp.Or(limit, other), other) }
 
 // RoundTrip implements [http.RoundTripper], for a middleware that wraps it. It notes how far an attempt
@@ -116,8 +116,8 @@ func (p *Pools) of(req *http.Request) *http.Transport {
 	return p.Reads
 }
 
-// Refresh closes the idle connections of reads, at most once a second: they may lead to a host that
-// does not work, and the name to one that does.
+// Refresh closes the idle connections of reads, at most once a second: a new connection may reach a host
+// that works.
 func (p *Pools) Refresh() {
 	p.mu.Lock()
 	now := time.Now()

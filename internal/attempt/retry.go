@@ -33,7 +33,7 @@ func IsThrottled(status int) bool {
 
 // After reads the Retry-After of a response: seconds, or a date, which counts from
 // the response's own Date where it has one, so that a wrong local clock does not
-// matter. It is 0 when there is none that can be read.
+// matter. It is 0 when there is none, or it cannot be read.
 func After(h http.Header) time.Duration {
 	text := h.Get("Retry-After")
 	seconds, err := strconv.ParseUint(text, 10, 63)

@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// MaxListing is how many values a text of a documented form may have, at all depths together, and
-	// MaxUndocumented one of another form, of which each value may cost more.
+	// MaxListing is how many values a text of a documented form may have, at all depths together.
+	// MaxUndocumented is the limit for another form, whose values cost more.
 	MaxListing      = 1 << 20
 	MaxUndocumented = 100_000
 
@@ -36,7 +36,7 @@ var (
 	errTrailing  = errors.New("there is more after the end")
 )
 
-// An Error says what is wrong with a text, and where. It is not itself an error.
+// An Error says why and where a text cannot be read. It is not itself an error.
 type Error struct {
 	Pointer string // JSON pointer, at most 1 KiB; empty for the whole text
 	Value   string // text, number or boolean there, as JSON of at most 64 bytes; empty for another value or none
@@ -44,7 +44,7 @@ type Error struct {
 	Syntax  bool // the text is not JSON
 }
 
-// Reason says what is wrong, with the value.
+// Reason returns the value and why it cannot be read.
 func (e *Error) Reason() string {
 	switch {
 	case e.Err == nil:

@@ -247,7 +247,7 @@ func (n Node) index() (index int) {
 	return index
 }
 
-// A fault is an error before its place is known: a long array can have many, of which few are reported.
+// A fault is an error before its place is known: a long array can have many, and few are reported.
 type fault struct {
 	at      Node
 	missing string // the member that the object lacks; empty for an error about the value itself

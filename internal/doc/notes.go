@@ -19,8 +19,8 @@ const (
 	Skipped                     // a record, or a part of one, that cannot be read and was skipped
 )
 
-// A Note is a place where a text differs from what is documented. Its Err says why a value could not be
-// read; it is nil for one that was.
+// A Note is a place where a text differs from the documented interface. Its Err says why a value could not
+// be read; it is nil if the value was read.
 type Note struct {
 	Kind Kind
 	Error
@@ -68,7 +68,7 @@ func (d *Doc) NoteError(e *Error) {
 	}
 }
 
-// Skip notes that the record n is skipped, because of what is wrong at a value in it.
+// Skip notes that the record n is skipped because of a value in it.
 func (n Node) Skip(at Node, wrong error) { n.skip(at.fault(wrong)) }
 
 func (n Node) skip(wrong *fault) {

@@ -49,8 +49,8 @@ type Record[T any] struct{ members members }
 // RecordOf makes the Record of T. It panics if a field or its tags are not of the form above.
 func RecordOf[T any]() *Record[T] { return &Record[T]{membersOf(reflect.TypeFor[T]())} }
 
-// One reads a record, or an array of exactly one. The identifier, if it is not empty, is the one that
-// the record must have. For an empty array the error is [ErrNoRecord].
+// One reads a record, or an array of exactly one. The record must have the identifier, unless that is
+// empty. For an empty array the error is [ErrNoRecord].
 func (r *Record[T]) One(n Node, id string) (*T, *Error) {
 	several := false
 	if n.Kind() == '[' {
@@ -114,7 +114,7 @@ func (r *Record[T]) OneOrMany(n Node) ([]T, *Error) {
 	return []T{*record}, nil
 }
 
-// UnmarshalAll reads a text that is an array of records. One that cannot be read is an error, and so is a null.
+// UnmarshalAll reads an array of records. A record that cannot be read is an error, and so is null.
 func (r *Record[T]) UnmarshalAll(text []byte) ([]T, error) {
 	var d Doc
 	wrong := d.Parse(text, redact.Redactor{}, MaxListing)
@@ -149,7 +149,7 @@ type member struct {
 // A reader reads a field from a value.
 type reader func(from *reading, n Node, into reflect.Value) *fault
 
-// A reading is what is known while a record or a list is read.
+// A reading is the state of reading a record or a list.
 type reading struct {
 	id string // the identifier that was asked for; empty for any
 
@@ -166,8 +166,8 @@ type reading struct {
 // maxRecurring is how many values of a member are kept at one time.
 const maxRecurring = 256
 
-// read reads one object into a record. A member that the record does not have is noted; one that must be
-// there and is missing is an error.
+// read reads one object into a record. It notes an unknown member. A missing member is an error if it is
+// required.
 func (ms members) read(from *reading, n Node, into reflect.Value) *fault {
 	if kind := n.Kind(); kind != '{' {
 		return n.fault(notA{kind, KindName('{')})

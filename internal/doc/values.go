@@ -38,7 +38,7 @@ func readNonEmpty(from *reading, n Node, into reflect.Value) *fault {
 	return wrong
 }
 
-// readID reads an identifier: a string that is not empty, and the one that was asked for.
+// readID reads an identifier: a string that is not empty and equals the requested one.
 func readID(from *reading, n Node, into reflect.Value) *fault {
 	if from.id != "" && n.Kind() == '"' && string(unquote(n.Raw())) == from.id {
 		into.SetString(from.id)
@@ -54,8 +54,8 @@ func readID(from *reading, n Node, into reflect.Value) *fault {
 // An enumeration is a type of text whose known texts are in upper case, and known in any case.
 type enumeration interface{ Known() bool }
 
-// readEnum reads a string that is not empty. It notes one that is not known, and one that is in another case, which
-// it writes in upper case.
+// readEnum reads a string that is not empty. It notes an unknown value. A known value in another case is noted and
+// returned in upper case.
 func readEnum(from *reading, n Node, into reflect.Value) *fault {
 	if wrong := readNonEmpty(from, n, into); wrong != nil {
 		return wrong
@@ -117,7 +117,7 @@ func readInt(_ *reading, n Node, into reflect.Value) *fault {
 	return nil
 }
 
-// readTime reads a timestamp leniently: one that cannot be read is the zero time and an [UnexpectedValue].
+// readTime reads a timestamp leniently: an unreadable one is the zero time and an [UnexpectedValue].
 // It accepts the usual spellings of the years 0 to 9999, which JSON can be written with, too; one
 // without a zone is in UTC.
 func readTime(_ *reading, n Node, into reflect.Value) *fault {

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of what is sent, in bytes.
+// How long texts in a request may be, in bytes.
 const (
 	MaxURLText  = 256  // an argument in the URL, and the name of a header
 	MaxBodyText = 1024 // a text in the body, and the value of a header
@@ -131,8 +131,8 @@ func IsUnreserved(text string) bool {
 // hexadecimal digits, are equal in either case, as RFC 9562 has it; others as they are.
 func SameID(a, b string) bool { return a == b || isUUID(a) && strings.EqualFold(a, b) }
 
-// IDKey returns the text that all identifiers which are the [SameID] have in common: that of
-// UUID form in lower case, and any other one as it is.
+// IDKey returns an identifier in the form that equal ones share, by [SameID]: a UUID in lower case, any
+// other identifier as it is.
 func IDKey(id string) string {
 	if isUUID(id) {
 		return strings.ToLower(id)

@@ -32,9 +32,9 @@ const (
 // String returns the state in words.
 func (s State) String() string { return [...]string{"free", "in flight", "created", "unknown"}[s] }
 
-// A Row is what a guard knows of an order; R is what it keeps of an attempt. The zero row is that of an
-// order of which nothing is known. Times are microseconds since 1970 by the clock of the guard, and 0 for
-// never. A row is a value: a transition returns another one, and changes no slice of the first.
+// A Row is an order in a guard; R is the record of an attempt. The zero row is an order that was never
+// begun. Times are microseconds since 1970 by the clock of the guard, and 0 for never. A row is a value: a
+// transition returns another row, and changes no slice of the first.
 type Row[R any] struct {
 	Gateway string // which has the order; empty if it is not known
 
@@ -55,7 +55,7 @@ type Row[R any] struct {
 	Found    Finding      // recorded last
 }
 
-// An Attempt is one that was made.
+// An Attempt is an attempt to create the invoice.
 type Attempt[R any] struct {
 	Name   int64 // 0 if nobody knows which attempt it is
 	Found  bool  // a person has recorded the invoice, not the attempt
@@ -145,8 +145,8 @@ type End[R any] struct {
 	Record  R
 }
 
-// End records what became of an attempt, whoever has the lease: what is known of the order only becomes
-// more certain.
+// End records the outcome of an attempt, whoever has the lease. The state of the order only becomes more
+// certain.
 func (r Row[R]) End(e End[R], now int64) (Row[R], Answer) {
 	holds := r.Held != nil && r.Attempt == e.Attempt
 	open, made := indexOf(r.Open, e.Attempt), indexOf(r.Invoices, e.Attempt)
@@ -185,8 +185,8 @@ func (r Row[R]) End(e End[R], now int64) (Row[R], Answer) {
 	return r, Answer{Changed: true}
 }
 
-// learns reports whether a success says what the gateway answered about an invoice of which only a finding of a
-// person, or nothing, is known.
+// learns reports whether a success has the gateway's own text of an invoice, of which the row has only a person's
+// finding, or nothing.
 func (r *Row[R]) learns(made int, e End[R]) bool {
 	first := r.Invoices[made]
 	return made == 0 && e.Result == Success && !e.Bare && (r.Bare || first.Found && first.Name == e.Attempt)

@@ -1,4 +1,4 @@
-// Package redact removes API keys and passwords from what is handed out.
+// Package redact removes API keys and passwords from texts that leave the client.
 //
 // A [Secret] holds a key where nothing prints it. A [Redactor] puts [Mask] in the place of
 // each key that it finds: as it is, and as JSON and URLs write it. It looks for keys of at
@@ -28,8 +28,8 @@ type Redactor struct {
 	keys *keys // nil for none
 }
 
-// keys hides what is looked for behind a function, from package fmt and from reflection. It
-// is behind a pointer, so that copies of a Redactor are equal.
+// keys hides the keys behind a function, from package fmt and from reflection. It is behind a
+// pointer, so that copies of a Redactor are equal.
 type keys struct {
 	spellings func() []spelling // of every key, the longest first
 }

@@ -42,8 +42,8 @@ func withoutPort(text string) string {
 	return text[:from+len(port)] + Mask + text[to:]
 }
 
-// withoutAccount removes from a text without a // what is before its last @: from the
-// first word with a colon inside, or else the word before it.
+// withoutAccount removes the account before the last @ of a text that has no //: everything from the
+// first word with a colon inside, or else the word before the @.
 func withoutAccount(text string) string {
 	at := strings.LastIndexByte(text, '@')
 	if at < 0 {
