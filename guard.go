@@ -177,7 +177,7 @@ type MemoryGuard struct {
 
 	mu       sync.Mutex
 	orders   map[orderKey]*memoryOrder
-	created  []*memoryOrder // the oldest first; nil for a forgotten one
+	created  []*memoryOrder // the oldest first
 	stripped int            // how many of these have lost their texts
 	kept     int            // bytes of texts
 	attempts int64          // that were begun
@@ -322,9 +322,6 @@ func (g *MemoryGuard) keep(key orderKey, m *memoryOrder, row orders.Row[OrderRec
 
 // drop forgets an order.
 func (g *MemoryGuard) drop(m *memoryOrder) {
-	if m == nil {
-		return
-	}
 	if key := orderKeyOf(m.merchant, m.id); g.orders[key] == m {
 		delete(g.orders, key)
 		g.kept -= sizeOf(&m.row)
@@ -336,11 +333,10 @@ const strippedCause = "the guard in memory has dropped the text of the invoice: 
 // strip drops the texts of the oldest created orders until there is room for more bytes.
 func (g *MemoryGuard) strip(more int) {
 	for ; g.kept+more > maxGuardMemory && g.stripped < len(g.created); g.stripped++ {
-		if m := g.created[g.stripped]; m != nil {
-			g.kept -= sizeOf(&m.row)
-			m.strip()
-			g.kept += sizeOf(&m.row)
-		}
+		m := g.created[g.stripped]
+		g.kept -= sizeOf(&m.row)
+		m.strip()
+		g.kept += sizeOf(&m.row)
 	}
 }
 
@@ -499,7 +495,10 @@ func (g *MemoryGuard) Forget(_ context.Context, o OrderStatus) error {
 	}
 	g.drop(m)
 	if i := slices.Index(g.created, m); i >= 0 {
-		g.created[i] = nil
+		g.created = slices.Delete(g.created, i, i+1)
+		if i < g.stripped {
+			g.stripped--
+		}
 	}
 	return nil
 }

@@ -71,6 +71,32 @@ func TestMemoryGuard_remembers(t *testing.T) {
 	assert.Equal(t, gateway.OrderUnknown, state)
 }
 
+// An order that is forgotten takes the place of none that is remembered, nor does it keep the texts of one.
+func TestMemoryGuard_Forget(t *testing.T) {
+	t.Parallel()
+	g := &gateway.MemoryGuard{Remember: 2}
+	forget := func(id string) {
+		o, err := g.Order(t.Context(), "", id)
+		require.NoError(t, err)
+		require.NoError(t, g.Forget(t.Context(), o))
+	}
+	settle(t, g, "first", created("{}"))
+	for i := range 5 {
+		settle(t, g, fmt.Sprint(i), created("{}"))
+		forget(fmt.Sprint(i))
+	}
+	settle(t, g, "last", created("{}"))
+	for _, id := range []string{"first", "last"} {
+		_, state := ask(t, g, id)
+		assert.Equal(t, gateway.OrderCreated, state, id)
+	}
+	forget("first")
+	settle(t, g, "first", created("{}"))
+	forget("last")
+	_, state := ask(t, g, "first")
+	assert.Equal(t, gateway.OrderCreated, state)
+}
+
 // An order that is free again is not kept.
 func TestMemoryGuard_forgets(t *testing.T) {
 	t.Parallel()
