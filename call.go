@@ -112,6 +112,10 @@ func (c *call) run(ctx context.Context, opts []CallOption) (err error) {
 	if name, reason := c.client.check(ctx); reason != "" {
 		return c.refuse(name, reason)
 	}
+	if c.operation.invoice != nil { // until the observers have its end
+		c.client.orders.begin()
+		defer c.client.orders.end()
+	}
 	if c.cfg.key == nil { // another key is another merchant's
 		c.cfg.merchant = cmp.Or(c.cfg.merchant, c.client.cfg.defaults.merchant)
 	}

@@ -238,8 +238,14 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	if name, reason := c.check(ctx); reason != "" {
 		return &ArgumentError{Operation: "shutdown", Name: name, Reason: reason}
 	}
+	none := c.orders.close()
 	select {
-	case <-c.orders.close():
+	case <-none: // although the context may have ended
+		return nil
+	default:
+	}
+	select {
+	case <-none:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

@@ -271,6 +271,40 @@ func TestClient_Shutdown(t *testing.T) {
 	})
 }
 
+// Shutdown waits for a call that is still asking for its key, and until observers have the end of a call.
+func TestClient_Shutdown_waits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		asked, goOn := make(chan struct{}), make(chan struct{})
+		var ended gateway.Outcome
+		c, err := gateway.New("http://localhost", "", through(respondAlways(500)), gateway.WithAPIKeySource(func(context.Context) (string, error) {
+			close(asked)
+			<-goOn
+			return canary, nil
+		}), gateway.WithObserver(gateway.Observer{End: func(_ context.Context, c gateway.Call) {
+			time.Sleep(time.Second)
+			ended = c.Outcome
+		}}))
+		require.NoError(t, err)
+		go func() { _, _ = c.CreateInvoice(t.Context(), order("A-17")) }()
+		<-asked
+		done := make(chan error)
+		go func() { done <- c.Shutdown(t.Context()) }()
+		synctest.Wait()
+		close(goOn)
+		assert.NoError(t, <-done)
+		assert.Equal(t, gateway.OutcomeNotSent, ended, "it had not sent the invoice")
+	})
+	t.Run("not for a context that has ended, if there is no call", func(t *testing.T) {
+		t.Parallel()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		for range 64 {
+			assert.NoError(t, newClient(t, "http://localhost").Shutdown(ctx))
+		}
+	})
+}
+
 // An unknown order stays unknown, also with a gateway that returns the first invoice, and so does the order of a
 // client without a guard.
 func TestClient_Shutdown_whatIsKnown(t *testing.T) {

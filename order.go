@@ -88,8 +88,6 @@ func (c *call) prepareOrder(refusal *ArgumentError) error {
 // sendOrder sends the invoice if the guard grants the lease of the order. Otherwise it returns what
 // the guard knows.
 func (c *call) sendOrder() (err error) {
-	c.client.orders.begin()
-	defer c.client.orders.end()
 	guard := c.client.cfg.guard
 	if guard == nil {
 		return c.sendInvoice()
