@@ -74,7 +74,11 @@ func TestClient_ExchangeRates_ofRealGateways(t *testing.T) {
 			wrong := &gateway.DecodeError{}
 			require.ErrorAs(t, err, &wrong)
 			assert.Equal(t, tt.refused+"; "+remedy, wrong.Pointer+": "+wrong.Err.Error())
-			got, err = cannedClient(t, 200, enveloped(tt.result), gateway.WithRatesDecoder(tt.decode)).ExchangeRates(t.Context())
+			decode := func(result json.RawMessage) ([]gateway.Rate, error) {
+				defer clear(result) // the caller still gets what came
+				return tt.decode(result)
+			}
+			got, err = cannedClient(t, 200, enveloped(tt.result), gateway.WithRatesDecoder(decode)).ExchangeRates(t.Context())
 			require.NoError(t, err)
 			assert.Equal(t, tt.want, ratesText(got))
 			assert.Nil(t, got.Skipped)

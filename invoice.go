@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -235,7 +236,7 @@ func (c *call) decodeInvoice(raw json.RawMessage) (InvoiceDetails, error) {
 	if decode == nil || len(raw) == 0 {
 		return InvoiceDetails{}, nil
 	}
-	details, err := decode(raw)
+	details, err := decode(bytes.Clone(raw)) // which may change it
 	switch {
 	case err != nil:
 		err = sanitize(err, c.redactor)

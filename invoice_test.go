@@ -631,7 +631,11 @@ func TestWithInvoiceDecoder(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			c := newClient(t, "http://localhost", gateway.WithInvoiceDecoder(tt.decode), through(func(*http.Request) (*http.Response, error) {
+			decode := func(body json.RawMessage) (gateway.InvoiceDetails, error) {
+				defer clear(body) // the caller still gets what came
+				return tt.decode(body)
+			}
+			c := newClient(t, "http://localhost", gateway.WithInvoiceDecoder(decode), through(func(*http.Request) (*http.Response, error) {
 				return reply(200, tt.body), nil
 			}))
 			for _, replayed := range []bool{false, true} {

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -284,7 +285,7 @@ func isSymbol(name string) bool {
 
 // decoded calls the function of a caller's option.
 func decoded[T any](result doc.Node, option string, raw json.RawMessage, decode func(json.RawMessage) ([]T, error), check func([]T) error) ([]T, *doc.Error) {
-	all, err := decode(raw)
+	all, err := decode(bytes.Clone(raw)) // which may change it
 	if err == nil {
 		err = check(all)
 	}
