@@ -307,7 +307,6 @@ func (c *call) outcomeUnknown(failure error) *OutcomeUnknownError {
 	}
 	if response, ok := failure.(*APIError); ok {
 		e.Response = response
-		response.Outcome, response.Retryable = OutcomeUnknown, false
 	}
 	return e
 }
