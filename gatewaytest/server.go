@@ -31,7 +31,8 @@ type Server struct {
 	// and differs from server to server. The server ignores changes to it. The journal and
 	// the printed forms of the server redact it, with one exception: package fmt calls no
 	// method of a value in an unexported field, so a struct that holds a copy of a Server
-	// there prints the key. Hold the pointer that [NewServer] returns instead.
+	// there prints the key. Hold the pointer that [NewServer] returns instead, and print the
+	// struct with %v: %s and %q follow the pointer.
 	APIKey string `json:"-"`
 
 	*state
