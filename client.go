@@ -233,7 +233,8 @@ func (c *Client) checkGuard(ctx context.Context) error {
 // the [OrderGuard] knows; instead of sending one it returns a [*TransportError] that matches [ErrShutdown]. Reads
 // go on.
 //
-// Allow for the time that an invoice may take by [RetryPolicy], and 10 seconds for the guard before and after it.
+// Allow for the time that an invoice may take by [RetryPolicy], 10 seconds for the guard before and after it, and the
+// time that the source of [WithAPIKeySource] takes.
 func (c *Client) Shutdown(ctx context.Context) error {
 	if name, reason := c.check(ctx); reason != "" {
 		return &ArgumentError{Operation: "shutdown", Name: name, Reason: reason}
