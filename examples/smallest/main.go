@@ -12,7 +12,7 @@ import (
 )
 
 func main() {
-	client, err := gateway.FromEnv() // GATEWAY_BASE_URL and GATEWAY_API_KEY; or New with both
+	client, err := gateway.FromEnv() // reads GATEWAY_BASE_URL and GATEWAY_API_KEY
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -20,7 +20,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	guard, err := sqlguard.New(db) // or a database that all replicas use: PostgreSQL, MariaDB
+	guard, err := sqlguard.New(db) // db is a *sql.DB of PostgreSQL, MariaDB or SQLite
 	if err != nil {
 		log.Fatal(err)
 	}
