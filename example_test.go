@@ -2,9 +2,19 @@ package gateway_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"expvar"
 	"fmt"
+	"io"
 	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/shopspring/decimal"
@@ -21,6 +31,18 @@ func connect(gw *gatewaytest.Server, opts ...gateway.Option) *gateway.Client {
 		log.Fatal(err)
 	}
 	return client
+}
+
+// answering is a gateway with one answer, and a client of it.
+func answering(result string, opts ...gateway.Option) (*httptest.Server, *gateway.Client) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"message":"Operation was successful.","meta":{},"result":`+result+`}`)
+	}))
+	client, err := gateway.New(server.URL, "the key of the merchant", opts...)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return server, client
 }
 
 func ExampleNew() {
@@ -57,33 +79,6 @@ func ExampleClient_CoinNetworks() {
 	// BTC on Bitcoin: withdraw 0.001 to 5, fee 0.0002
 	// BTC on BNB Smart Chain (BEP20): withdraw 0.0005 to 5, fee 0.00001
 	// ETH on Ethereum: withdraw 0.01 to 100, fee 0.0016
-}
-
-func ExampleClient_CoinNetwork() {
-	gw := gatewaytest.NewServer()
-	defer gw.Close()
-	client := connect(gw)
-
-	id := gw.Catalog()[5].ID // from the listing
-	pair, err := client.CoinNetwork(context.Background(), id)
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(pair.Coin.Name, "on", pair.Network.Name, "has", pair.Coin.Precision, "decimal places")
-	// Output: Tether on Tron has 6 decimal places
-}
-
-func ExampleClient_CoinNetworkBySymbol() {
-	gw := gatewaytest.NewServer()
-	defer gw.Close()
-	client := connect(gw)
-
-	pair, err := client.CoinNetworkBySymbol(context.Background(), "USDT", "BNB Smart Chain (BEP20)")
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(pair.Coin.Symbol, pair.WithdrawalFee)
-	// Output: USDT 0.29
 }
 
 func ExampleClient_CoinNetworksOf() {
@@ -170,9 +165,7 @@ func ExampleClient_CreateInvoice_outcomes() {
 	client := connect(gw, gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1}))
 
 	create := func(orderID string) {
-		_, err := client.CreateInvoice(context.Background(), gateway.InvoiceRequest{
-			OrderID: orderID, Price: decimal.RequireFromString("10.50"), Amount: decimal.RequireFromString("10.50"),
-		})
+		_, err := client.CreateInvoice(context.Background(), order(orderID))
 		fmt.Printf("%s: %s, invoices: %d\n", orderID, gateway.OutcomeOf(err), len(gw.InvoicesFor(orderID)))
 	}
 
@@ -233,31 +226,28 @@ func ExampleMemoryGuard_Resolve() {
 	guard := &gateway.MemoryGuard{}
 	client := connect(gw, gateway.WithOrderGuard(guard))
 	ctx := context.Background()
-	request := gateway.InvoiceRequest{
-		OrderID: "order-17", Price: decimal.RequireFromString("10.50"), Amount: decimal.RequireFromString("10.50"),
-	}
 
 	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultReset())
-	_, err := client.CreateInvoice(ctx, request)
+	_, err := client.CreateInvoice(ctx, order("order-17"))
 	fmt.Println(gateway.OutcomeOf(err))
 
 	pending, err := guard.Pending(ctx, gateway.PendingQuery{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	order := pending[0]
-	fmt.Println(order.OrderID, "is", order.State)
+	found := pending[0]
+	fmt.Println(found.OrderID, "is", found.State)
 
 	// Now anna looks the order up at the gateway, which has no invoice for it. A request may still be
 	// in transit, so the guard refuses the finding for 15 minutes.
-	err = guard.Resolve(ctx, order, gateway.Finding{By: "anna"})
+	err = guard.Resolve(ctx, found, gateway.Finding{By: "anna"})
 	fmt.Println(errors.Is(err, gateway.ErrTooEarly))
 
 	time.Sleep(time.Millisecond)
-	order, _ = guard.Order(ctx, "", "order-17") // read it again before the next lookup
-	err = guard.Resolve(ctx, order, gateway.Finding{By: "anna", Margin: time.Microsecond})
+	found, _ = guard.Order(ctx, "", "order-17") // read it again before the next lookup
+	err = guard.Resolve(ctx, found, gateway.Finding{By: "anna", Margin: time.Microsecond})
 	fmt.Println(err)
-	_, err = client.CreateInvoice(ctx, request)
+	_, err = client.CreateInvoice(ctx, order("order-17"))
 	fmt.Println(err)
 	// Output:
 	// unknown
@@ -267,43 +257,29 @@ func ExampleMemoryGuard_Resolve() {
 	// <nil>
 }
 
-func ExampleInvoice_Text() {
+// The service documents no name of a member, so that a program asks for several.
+func ExampleInvoice() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
-	client := connect(gw)
 
-	invoice, err := client.CreateInvoice(context.Background(), gateway.InvoiceRequest{
-		OrderID: "order-17", Price: decimal.RequireFromString("10.50"), Amount: decimal.RequireFromString("10.50"),
-	})
+	invoice, err := connect(gw).CreateInvoice(context.Background(), order("order-17"))
 	if err != nil {
 		log.Fatal(err)
 	}
-	price, ok := invoice.Text("invoicePrice", "price") // the service documents no name
+	price, ok := invoice.Text("invoicePrice", "price")
 	fmt.Println(price, ok)
 	_, ok = invoice.Text("paymentURL")
 	fmt.Println(ok)
-	// Output:
-	// 10.50 true
-	// false
-}
 
-func ExampleInvoice_Decode() {
-	gw := gatewaytest.NewServer()
-	defer gw.Close()
-	client := connect(gw)
-
-	invoice, err := client.CreateInvoice(context.Background(), gateway.InvoiceRequest{
-		OrderID: "order-17", Price: decimal.RequireFromString("10.50"), Amount: decimal.RequireFromString("10.50"),
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
 	var result struct {
 		Price decimal.Decimal `json:"price"`
 	}
 	err = invoice.Decode(&result)
 	fmt.Println(result.Price.StringFixed(2), err)
-	// Output: 10.50 <nil>
+	// Output:
+	// 10.50 true
+	// false
+	// 10.50 <nil>
 }
 
 func ExampleClient_Withdrawal() {
@@ -349,26 +325,6 @@ func ExampleClient_WaitWithdrawal() {
 	// COMPLETED
 }
 
-// A withdrawal that has failed is an error, of which the status can be read.
-func ExampleWithdrawalStatusOf() {
-	gw := gatewaytest.NewServer()
-	defer gw.Close()
-	id := gw.Withdrawals()[0].WithdrawRequestID
-	if err := gw.SetStatusAfterRequests(id, 1, "FAILED"); err != nil {
-		log.Fatal(err)
-	}
-
-	_, err := connect(gw).WaitWithdrawal(context.Background(), id, gateway.WaitOptions{MinInterval: time.Millisecond})
-	fmt.Println(errors.Is(err, gateway.ErrWithdrawalFailed))
-	fmt.Println(gateway.WithdrawalStatusOf(err), gateway.WithdrawalStatusOf(err).Terminal())
-	_, err = connect(gw).Withdrawal(context.Background(), "not known")
-	fmt.Printf("%q\n", gateway.WithdrawalStatusOf(err))
-	// Output:
-	// true
-	// FAILED true
-	// ""
-}
-
 func ExampleWithResponse() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
@@ -403,45 +359,6 @@ func ExampleWithAPIKey() {
 	// Output:
 	// true
 	// 0.48215003 <nil>
-}
-
-// The order A-17 of one merchant is not that of another, whatever their keys are.
-func ExampleWithMerchant() {
-	gw := gatewaytest.NewServer()
-	defer gw.Close()
-	client := connect(gw)
-
-	for _, merchant := range []string{"north", "south", "north"} {
-		invoice, err := client.CreateInvoice(context.Background(), order("A-17"), gateway.WithMerchant(merchant))
-		if err != nil {
-			log.Fatal(err)
-		}
-		fmt.Println(merchant, invoice.Replayed)
-	}
-	// Output:
-	// north false
-	// south false
-	// north true
-}
-
-func ExampleSafeToRetry() {
-	gw := gatewaytest.NewServer()
-	defer gw.Close()
-	client := connect(gw, gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1}))
-	ctx := context.Background()
-
-	gw.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.FaultPage(502))
-
-	_, err := client.Balance(ctx, gateway.BalanceQuery{})
-	fmt.Println("a balance after 502:", gateway.SafeToRetry(err))
-
-	_, err = client.CreateInvoice(ctx, gateway.InvoiceRequest{
-		OrderID: "order-17", Price: decimal.RequireFromString("10.50"), Amount: decimal.RequireFromString("10.50"),
-	})
-	fmt.Println("an invoice after 502:", gateway.SafeToRetry(err))
-	// Output:
-	// a balance after 502: true
-	// an invoice after 502: false
 }
 
 // How a program handles the error of any call.
@@ -482,4 +399,449 @@ func Example_testing() {
 	})
 	fmt.Println(gateway.OutcomeOf(err), len(gw.InvoicesFor("order-17")), len(gw.Requests()))
 	// Output: unknown 1 1
+}
+
+// Coinbase lists the rates of one coin, in many currencies.
+func ExampleWithRatesDecoder() {
+	decode := func(result json.RawMessage) ([]gateway.Rate, error) {
+		var of struct {
+			Currency string
+			Rates    map[string]decimal.NullDecimal
+		}
+		err := json.Unmarshal(result, &of)
+		return []gateway.Rate{{CoinSymbol: of.Currency, USD: of.Rates["USD"], EUR: of.Rates["EUR"]}}, err
+	}
+	server, client := answering(`{"currency":"BTC","rates":{"EUR":"59000.01","JPY":"9701234.5","USD":"64123.55"}}`,
+		gateway.WithRatesDecoder(decode))
+	defer server.Close()
+
+	rates, err := client.ExchangeRates(context.Background())
+	if err != nil {
+		log.Fatal(err)
+	}
+	btc, _ := rates.Rate("BTC")
+	fmt.Println(btc.USD.Decimal, btc.EUR.Decimal)
+	// Output: 64123.55 59000.01
+}
+
+// Plisio names its prices price_usd, and lists a coin again for each of its networks.
+func ExampleWithRatesDecoder_plisio() {
+	decode := func(result json.RawMessage) (rates []gateway.Rate, err error) {
+		var coins []struct {
+			CID, Currency string
+			Price         decimal.NullDecimal `json:"price_usd"`
+		}
+		err = json.Unmarshal(result, &coins)
+		for _, c := range coins {
+			if c.CID == c.Currency { // the others are its networks
+				rates = append(rates, gateway.Rate{CoinSymbol: c.Currency, USD: c.Price})
+			}
+		}
+		return rates, err
+	}
+	server, client := answering(`[{"cid":"BTC","currency":"BTC","price_usd":"64123.55"},
+		{"cid":"USDT_TRX","currency":"USDT","price_usd":"1.0001"},{"cid":"USDT","currency":"USDT","price_usd":"1.0001"}]`,
+		gateway.WithRatesDecoder(decode))
+	defer server.Close()
+
+	rates, err := client.ExchangeRates(context.Background())
+	if err != nil {
+		log.Fatal(err)
+	}
+	usdt, _ := rates.Rate("USDT")
+	fmt.Println(usdt.USD.Decimal, usdt.EUR.Valid)
+	// Output: 1.0001 false
+}
+
+// NOWPayments names a coin and its network in one word. An amount that is missing is an error, and not zero.
+func ExampleWithBalanceDecoder() {
+	decode := func(result json.RawMessage) (amounts []gateway.BalanceAmount, err error) {
+		var coins map[string]struct{ Amount decimal.NullDecimal }
+		err = json.Unmarshal(result, &coins)
+		for name, coin := range coins {
+			if !coin.Amount.Valid {
+				return nil, errors.New(name + " has no amount")
+			}
+			amounts = append(amounts, gateway.BalanceAmount{CoinSymbol: strings.ToUpper(name), Amount: coin.Amount.Decimal})
+		}
+		return amounts, err
+	}
+	server, client := answering(`{"usdttrc20":{"amount":250.5,"pendingAmount":1},"btc":{"amount":"0.25","pendingAmount":"0"}}`,
+		gateway.WithBalanceDecoder(decode))
+	defer server.Close()
+
+	balance, err := client.Balance(context.Background(), gateway.BalanceQuery{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	total, err := balance.Total("USDTTRC20")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(total)
+	// Output: 250.5
+}
+
+// A stand-in answers with the results of your own gateway, so that a test shows whether your
+// decoder reads them.
+func ExampleWithBalanceDecoder_tested() {
+	decodeAccounts := func(result json.RawMessage) (amounts []gateway.BalanceAmount, err error) {
+		var of struct {
+			Accounts []struct {
+				Code string
+				Sum  decimal.NullDecimal
+			}
+		}
+		if err := json.Unmarshal(result, &of); err != nil {
+			return nil, err
+		}
+		for _, a := range of.Accounts {
+			if !a.Sum.Valid {
+				return nil, fmt.Errorf("the account of %q has no sum", a.Code)
+			}
+			amounts = append(amounts, gateway.BalanceAmount{CoinSymbol: a.Code, Amount: a.Sum.Decimal})
+		}
+		return amounts, nil
+	}
+
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	gw.SetResult(gatewaytest.OpBalance, `{"accounts":[{"code":"USDT","sum":"250.5"},{"code":"BTC","sum":"0.25"}]}`)
+	gw.SetResult(gatewaytest.OpCreateInvoice,
+		`{"uuid":"u-1","order":"{{orderId}}","amount":"{{amount}}","address":"TXYZ"}`)
+	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithBalanceDecoder(decodeAccounts))
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	balance, err := client.Balance(context.Background(), gateway.BalanceQuery{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	total, err := balance.Total("USDT")
+	if err != nil {
+		log.Fatal(err)
+	}
+	invoice, err := client.CreateInvoice(context.Background(), gateway.InvoiceRequest{
+		OrderID: "A-17", Price: decimal.RequireFromString("10.50"), Amount: decimal.RequireFromString("10.50"),
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	address, _ := invoice.Text("address")
+	fmt.Println(total, address)
+	fmt.Println(string(invoice.Raw))
+	// Output:
+	// 250.5 TXYZ
+	// {"uuid":"u-1","order":"A-17","amount":"10.50","address":"TXYZ"}
+}
+
+// A gateway returns the invoice without an envelope: the decoder reads it, and thereby proves that it was created.
+func ExampleWithInvoiceDecoder() {
+	decode := func(body json.RawMessage) (gateway.InvoiceDetails, error) {
+		var invoice struct {
+			ID      string          `json:"id"`
+			PayTo   string          `json:"payTo"`
+			Memo    string          `json:"memo"`
+			Total   decimal.Decimal `json:"total"`
+			Expires time.Time       `json:"expires"`
+		}
+		err := json.Unmarshal(body, &invoice) // of the body of an error: no ID and no Address, which is no invoice
+		return gateway.InvoiceDetails{
+			ID: invoice.ID, Address: invoice.PayTo, Tag: invoice.Memo, Amount: invoice.Total, ExpiresAt: invoice.Expires,
+		}, err
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusCreated)
+		_, _ = io.WriteString(w, `{"id":"7","payTo":"rEb8","memo":"4711","total":"12.5","expires":"2026-11-25T12:00:00Z"}`)
+	}))
+	defer server.Close()
+	client, err := gateway.New(server.URL, "the key of the merchant", gateway.WithInvoiceDecoder(decode))
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	invoice, err := client.CreateInvoice(context.Background(), gateway.InvoiceRequest{
+		OrderID: "A-17", Price: decimal.NewFromInt(30), Amount: decimal.RequireFromString("12.5"), CoinSymbol: "XRP",
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	d := invoice.Details
+	fmt.Println("pay", d.Amount, "to", d.Address, "with the tag", d.Tag, "until", d.ExpiresAt.Format(time.TimeOnly))
+	// Output: pay 12.5 to rEb8 with the tag 4711 until 12:00:00
+}
+
+// Metrics are an observer. Published with expvar.Publish, the counts are served at /debug/vars.
+func ExampleWithObserver() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	id := gw.AddWithdrawal(gatewaytest.Withdrawal{Status: "ON_HOLD", Destination: "T1", Amount: "50", Fee: "1", Coin: "USDT", Network: "Tron"})
+	gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.FaultPage(502))
+
+	counts := new(expvar.Map)
+	client := connect(gw, gateway.WithObserver(gateway.Observer{
+		Attempt: func(_ context.Context, a gateway.Attempt) {
+			counts.Add(a.Operation, 1)
+			if a.Err != nil {
+				counts.Add(a.Operation+"_failed", 1)
+			}
+			if a.Wait > 0 {
+				counts.Add(a.Operation+"_retried", 1)
+			}
+		},
+		Drift: func(context.Context, gateway.Drift) { counts.Add("drift", 1) },
+	}))
+	if _, err := client.Withdrawal(context.Background(), id); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(counts)
+	// Output: {"drift": 1, "withdrawal": 2, "withdrawal_failed": 1, "withdrawal_retried": 1}
+}
+
+// The logger records what the client does, and never the key.
+func ExampleWithLogger() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	id := gw.AddWithdrawal(gatewaytest.Withdrawal{Status: "ON_HOLD", Destination: "T1", Amount: "50", Fee: "1", Coin: "USDT", Network: "Tron"})
+
+	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: withoutTimes}))
+	client := connect(gw, gateway.WithLogger(logger))
+	if _, err := client.Withdrawal(context.Background(), id); err != nil {
+		log.Fatal(err)
+	}
+	// Output: level=WARN msg="gateway: drift" operation=withdrawal kind="unknown status" pointer=/result/status reason="\"ON_HOLD\" is not documented"
+}
+
+// withoutTimes removes the times from a log, so that the output is always the same.
+func withoutTimes(_ []string, a slog.Attr) slog.Attr {
+	if a.Key == slog.TimeKey || a.Value.Kind() == slog.KindDuration {
+		return slog.Attr{}
+	}
+	return a
+}
+
+// A rate limit is a RoundTripper. It applies to retries too, and a request that it
+// holds until the context ends was not sent.
+func ExampleWithMiddleware_rateLimit() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+
+	every := time.NewTicker(time.Millisecond)
+	defer every.Stop()
+	limit := func(next http.RoundTripper) http.RoundTripper {
+		return tripper(func(req *http.Request) (*http.Response, error) {
+			select {
+			case <-every.C:
+				return next.RoundTrip(req)
+			case <-req.Context().Done():
+				return nil, req.Context().Err()
+			}
+		})
+	}
+	client := connect(gw, gateway.WithMiddleware(limit))
+	var callers sync.WaitGroup
+	for range 10 {
+		callers.Go(func() { _, _ = client.ExchangeRates(context.Background()) })
+	}
+	callers.Wait()
+	fmt.Println(len(gw.Requests()), "requests, one after the other")
+	// Output: 10 requests, one after the other
+}
+
+// A middleware finds the call of a request in its context.
+func ExampleWithMiddleware() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	tracing := func(next http.RoundTripper) http.RoundTripper {
+		return tripper(func(req *http.Request) (*http.Response, error) {
+			call, _ := gateway.CallFromContext(req.Context())
+			fmt.Println("span:", call.Operation)
+			return next.RoundTrip(req)
+		})
+	}
+	client := connect(gw, gateway.WithMiddleware(tracing))
+	defer client.CloseIdleConnections()
+	_, _ = client.ExchangeRates(context.Background())
+	_, _ = client.CreateInvoice(context.Background(), order("A-17"))
+	// Output:
+	// span: exchange_rates
+	// span: create_invoice
+}
+
+// The variables are normally set by the environment of the program.
+func ExampleFromEnv() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	_ = os.Setenv("GATEWAY_BASE_URL", gw.URL)
+	_ = os.Setenv("GATEWAY_API_KEY", gw.APIKey)
+	defer os.Unsetenv("GATEWAY_BASE_URL")
+	defer os.Unsetenv("GATEWAY_API_KEY")
+
+	client, err := gateway.FromEnv()
+	if err != nil {
+		log.Fatal(err)
+	}
+	balance, err := client.Balance(context.Background(), gateway.BalanceQuery{CoinSymbol: "BTC"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	total, err := balance.Total("BTC")
+	fmt.Println(total, err)
+	// Output: 0.48215003 <nil>
+}
+
+// run runs the server of a shop until ctx ends, such as that of signal.NotifyContext for SIGTERM.
+func run(ctx context.Context, client *gateway.Client, server *http.Server, listener net.Listener) error {
+	starting, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	if err := client.Check(starting); err != nil {
+		return err // such as a key that is refused, or a guard without its table
+	}
+	failed, stopped := make(chan error, 1), make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	stopping, cancel := context.WithTimeout(context.Background(), 220*time.Second)
+	defer cancel()
+	go func() { stopped <- server.Shutdown(stopping) }()     // no new requests
+	return errors.Join(client.Shutdown(stopping), <-stopped) // no new invoices, also of goroutines and workers
+}
+
+// A server starts if its gateway and its guard work, and ends when nothing is being sent.
+func ExampleClient_Shutdown() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	ctx, stop := context.WithCancel(context.Background())
+	client := connect(gw, gateway.WithObserver(gateway.Observer{Attempt: func(_ context.Context, a gateway.Attempt) {
+		if a.Operation == gateway.OpCreateInvoice {
+			stop() // before the call returns
+		}
+	}}))
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	server := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		invoice, err := client.CreateInvoice(r.Context(), order("A-17"))
+		fmt.Println("invoice:", invoice != nil, err)
+	})}
+	go func() {
+		if resp, err := http.Post("http://"+listener.Addr().String(), "", nil); err == nil {
+			_ = resp.Body.Close()
+		}
+	}()
+	fmt.Println("the end:", run(ctx, client, server, listener))
+
+	_, err = client.CreateInvoice(context.Background(), order("A-18"))
+	fmt.Println(gateway.OutcomeOf(err), errors.Is(err, gateway.ErrShutdown))
+	// Output:
+	// invoice: true <nil>
+	// the end: <nil>
+	// not sent true
+}
+
+// invoices is what a shop needs of a *gateway.Client.
+type invoices interface {
+	CreateInvoice(ctx context.Context, r gateway.InvoiceRequest, opts ...gateway.CallOption) (*gateway.Invoice, error)
+}
+
+// A fakeGateway creates an invoice, or returns an error.
+type fakeGateway struct{ err error }
+
+func (f fakeGateway) CreateInvoice(_ context.Context, r gateway.InvoiceRequest, _ ...gateway.CallOption) (*gateway.Invoice, error) {
+	if f.err != nil {
+		return nil, f.err
+	}
+	return &gateway.Invoice{OrderID: r.OrderID, Request: r, Raw: json.RawMessage(`{"id":"4711","address":"TXYZ"}`)}, nil
+}
+
+// A fake returns errors that are made by hand: each means what its type says.
+func Example_fake() {
+	for _, err := range []error{
+		nil,
+		&gateway.ArgumentError{Operation: gateway.OpCreateInvoice, Name: "price", Reason: "must be above zero"},
+		&gateway.OrderConflictError{OrderID: "A-17"},
+		&gateway.OutcomeUnknownError{Operation: gateway.OpCreateInvoice, OrderID: "A-17"},
+	} {
+		var shop invoices = fakeGateway{err}
+		_, err := shop.CreateInvoice(context.Background(), order("A-17"))
+		fmt.Println(gateway.OutcomeOf(err))
+	}
+	// Output:
+	// succeeded
+	// not sent
+	// conflict
+	// unknown
+}
+
+// A server of httptest answers with what a gateway has answered.
+func Example_ownServer() {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusCreated)
+		_, _ = io.WriteString(w, `{"message":"Operation was successful.","result":{"id":"4711","address":"TXYZ"},"meta":{}}`)
+	}))
+	defer server.Close()
+	client, err := gateway.New(server.URL, "a-key-for-tests")
+	if err != nil {
+		log.Fatal(err)
+	}
+	invoice, err := client.CreateInvoice(context.Background(), order("A-17"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	address, ok := invoice.Text("address")
+	fmt.Println(address, ok)
+	// Output: TXYZ true
+}
+
+// final reports whether a queue must not run a job again after this error of CreateInvoice.
+func final(err error) bool {
+	switch {
+	case err == nil, gateway.SafeToRetry(err):
+		return false
+	case gateway.OutcomeOf(err) == gateway.OutcomeNotSent: // another run may send it
+		return errors.Is(err, gateway.ErrInvalidArgument)
+	default: // an invoice may exist, or the service refuses it again
+		return true
+	}
+}
+
+// A queue asks after each run of a job whether another one can help.
+func Example_queue() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	client := connect(gw, gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1}))
+	stopped, stop := context.WithCancel(context.Background())
+	stop()
+
+	for _, job := range []struct {
+		name  string
+		ctx   context.Context
+		order string
+		fault gatewaytest.Fault
+	}{
+		{"the response is lost", context.Background(), "A-17", gatewaytest.FaultCommitThenDrop()},
+		{"the job runs again by mistake", context.Background(), "A-17", gatewaytest.FaultRefuse(429, "too many requests")},
+		{"the service refuses it", context.Background(), "A-18", gatewaytest.FaultRefuse(422, "no such currency")},
+		{"the service is busy", context.Background(), "A-19", gatewaytest.FaultRefuse(429, "too many requests")},
+		{"the worker is told to stop", stopped, "A-20", gatewaytest.Fault{}},
+		{"the order has no id", context.Background(), "", gatewaytest.Fault{}},
+	} {
+		gw.ClearFaults()
+		gw.InjectFault(gatewaytest.OpCreateInvoice, 1, job.fault)
+		_, err := client.CreateInvoice(job.ctx, order(job.order))
+		fmt.Printf("%s: %v, final: %v\n", job.name, gateway.OutcomeOf(err), final(err))
+	}
+	// Output:
+	// the response is lost: unknown, final: true
+	// the job runs again by mistake: unknown, final: true
+	// the service refuses it: rejected, final: true
+	// the service is busy: rejected, final: false
+	// the worker is told to stop: not sent, final: false
+	// the order has no id: not sent, final: true
 }
