@@ -310,7 +310,7 @@ func decodeErrorOf(t testing.TB, s subject, err error) *gateway.DecodeError {
 
 // assertNotUnderstood asserts that a method cannot decode a response, reports the
 // place, and keeps the beginning of what it got.
-func assertNotUnderstood(t testing.TB, s subject, body, pointer, reason string) {
+func assertNotUnderstood(t testing.TB, s subject, body, pointer string, reasons ...string) {
 	t.Helper()
 	result, err := s.call(t.Context(), cannedClient(t, s.status, body))
 	assertInvariants(t, result, err)
@@ -320,7 +320,9 @@ func assertNotUnderstood(t testing.TB, s subject, body, pointer, reason string) 
 	assert.Equal(t, s.status, wrong.StatusCode)
 	assert.Equal(t, "application/json", wrong.ContentType)
 	assert.Equal(t, pointer, wrong.Pointer)
-	assert.ErrorContains(t, wrong.Err, reason)
+	for _, reason := range reasons {
+		assert.ErrorContains(t, wrong.Err, reason)
+	}
 	kept := strings.TrimPrefix(body, "\ufeff")
 	assert.Equal(t, kept[:min(len(kept), 8<<10)], string(wrong.Body), "the first 8 KiB are kept")
 	assert.LessOrEqual(t, len(err.Error()), 4<<10, "the text is bounded")

@@ -291,6 +291,8 @@ func badOptions() []struct {
 		{"defaults with a response", gateway.WithDefaults(gateway.WithResponse(new(gateway.Response))), "WithDefaults", "neither WithResponse nor WithAPIKey"},
 		{"defaults with a key", gateway.WithDefaults(gateway.WithAPIKey(canary)), "WithDefaults", "neither WithResponse nor WithAPIKey"},
 		{"no logger", gateway.WithLogger(nil), "WithLogger", "must not be nil"},
+		{"no function for rates", gateway.WithRatesDecoder(nil), "WithRatesDecoder", "must not be nil"},
+		{"no function for a balance", gateway.WithBalanceDecoder(nil), "WithBalanceDecoder", "must not be nil"},
 		{"no function for an invoice", gateway.WithInvoiceDecoder(nil), "WithInvoiceDecoder", "must not be nil"},
 		{"an empty message", gateway.WithSuccessMessage(""), "WithSuccessMessage", "1 to 1,024"},
 		{"a long message", gateway.WithSuccessMessage(strings.Repeat("a", 1025)), "WithSuccessMessage", "1 to 1,024"},

@@ -2,6 +2,8 @@ package gateway_test
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -45,6 +47,7 @@ func TestClient_ExchangeRates_forms(t *testing.T) {
 			`[{"symbol":"BTC","usd":"64123.55","eur":"59000.01"},{"symbol":"USDT","network":"Tron","usd":"1.0001","eur":"0.92"},` +
 				`{"symbol":"USDT","network":"Ethereum","usd":"1.00010","eur":"0.920"}]`,
 		},
+		{"as CoinGate has them, with other currencies", `{"BTC":{"EUR":"59000.01","GBP":"50000.1","USD":"64123.55"},"USDT":{"EUR":"0.92","USD":"1.0001"}}`},
 		{"spaces", " [ {\"symbol\" : \"BTC\" , \"usd\":\"64123.55\",\"eur\":\"59000.01\"},\n{\"symbol\":\"USDT\",\"usd\":\"1.0001\",\"eur\":\"0.92\"} ] "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -52,14 +55,12 @@ func TestClient_ExchangeRates_forms(t *testing.T) {
 			before := time.Now()
 			got, err := cannedClient(t, 200, enveloped(tt.result)).ExchangeRates(t.Context())
 			require.NoError(t, err)
-			require.Len(t, got.Rates, 2)
-			for i, want := range []gateway.Rate{
+			assert.Equal(t, []gateway.Rate{
 				{CoinSymbol: "BTC", USD: rateOf("64123.55"), EUR: rateOf("59000.01")},
 				{CoinSymbol: "USDT", USD: rateOf("1.0001"), EUR: rateOf("0.92")},
-			} {
-				assert.Equal(t, want, got.Rates[i])
-			}
+			}, got.Rates)
 			assert.Equal(t, strings.TrimSpace(tt.result), string(got.Raw))
+			assert.Nil(t, got.Skipped)
 			assert.False(t, got.FetchedAt.Before(before) || got.FetchedAt.After(time.Now()))
 		})
 	}
@@ -91,16 +92,7 @@ func TestClient_ExchangeRates_age(t *testing.T) {
 	}
 }
 
-func TestClient_ExchangeRates_none(t *testing.T) {
-	t.Parallel()
-	got, err := cannedClient(t, 200, enveloped("[]")).ExchangeRates(t.Context())
-	require.NoError(t, err)
-	assert.Equal(t, []gateway.Rate{}, got.Rates)
-	_, ok := got.Rate("BTC")
-	assert.False(t, ok)
-}
-
-// What comes close to a form is no rate, and never a rate of zero.
+// What comes close to a form is no rate, and never a rate of zero. Real gateways have some of these.
 // I-95, I-98
 func TestClient_ExchangeRates_nearMisses(t *testing.T) {
 	t.Parallel()
@@ -126,11 +118,16 @@ func TestClient_ExchangeRates_nearMisses(t *testing.T) {
 		{"rates by currency", `{"usd":{"BTC":"1"},"eur":{"BTC":"1"}}`, "/result", noPrice},
 		{"rates by currency, in upper case", `{"USD":{"BTC":"1"},"EUR":{"BTC":"1"}}`, "/result/USD", "has the name of a currency, and not of a coin"},
 		{"rates by currency, of currencies too", `{"USD":{"BTC":"1","USD":"1","EUR":"2"},"EUR":{"BTC":"1","USD":"1","EUR":"1"}}`, "/result/USD", "has the name of a currency"},
-		{"one record without an array", `{"symbol":"BTC","usd":"1","eur":"1"}`, "/result", noPrice + "; WithRatesDecoder reads another form"},
-		{"one coin in many currencies", `{"currency":"BTC","rates":{"USD":"64123.55","EUR":"59000.01"}}`, "/result", noPrice},
+		{"one record without an array", `{"symbol":"BTC","usd":"1","eur":"1"}`, "/result", noPrice},
+		{"one coin in many currencies, as Coinbase has it", `{"currency":"BTC","rates":{"USD":"64123.55","EUR":"59000.01"}}`, "/result", noPrice},
+		{"a record for each pair, as Cryptomus has them", `[{"from":"BTC","to":"USD","course":"64123.55"},{"from":"BTC","to":"EUR","course":"59000.01"}]`, "/result/0", noRecord},
+		{"the estimate of one pair, as NOWPayments has it", `{"currency_from":"BTC","amount_from":1,"currency_to":"usd","estimated_amount":"64123.55"}`, "/result", noPrice},
+		{"a price by coin, as OxaPay has it", `{"BTC":64123.55,"USDT":1.0001}`, "/result/BTC", noRecord},
+		{"another name of the price, as Plisio has it", `[{"cid":"BTC","currency":"BTC","price_usd":"64123.55"}]`, "/result/0", noRecord},
+		{"one coin that is not named, as BitPay has it", `[{"code":"USD","name":"US Dollar","rate":64123.55},{"code":"EUR","name":"Euro","rate":59000.01}]`, "/result/0", noRecord},
 		{"rates by symbol in another object", `{"data":{"BTC":{"usd":"1","eur":"2"}}}`, "/result", noPrice},
 		{"rates by symbol in another object, in upper case", `{"DATA":{"BTC":{"usd":"1","eur":"2"}}}`, "/result/DATA", noRecord},
-		{"pairs", `{"BTC/USD":"1","BTC/EUR":"1"}`, "/result/BTC~1USD", noRecord},
+		{"names that must be escaped", `{"BTC/USD":"1","BTC/EUR":"1"}`, "/result/BTC~1USD", noRecord},
 		{"rates in a list of their own", `{"rates":[{"symbol":"BTC","usd":"1","eur":"1"}]}`, "/result", noPrice},
 		{"a coin twice with other rates, and no other coin", `[{"symbol":"BTC","usd":"1","eur":"1"},{"symbol":"BTC","usd":"2","eur":"3"}]`, "/result/1", `has other rates of "BTC" than a record before it`},
 		{"a coin of another symbol than the member's name", `{"BTC":{"symbol":"ETH","usd":"1","eur":"1"}}`, "/result/BTC", `is of the coin "BTC" and of "ETH"`},
@@ -138,88 +135,64 @@ func TestClient_ExchangeRates_nearMisses(t *testing.T) {
 		{"a symbol and a coin record that differ", `[{"coin":{"symbol":"ETH"},"symbol":"BTC","usd":"1","eur":"1"}]`, "/result/0", `is of the coin "BTC" and of "ETH"`},
 		{"rates by symbol in lower case, beside something else", `{"btc":{"usd":"1","eur":"1"},"time":"2024-01-02"}`, "/result", noPrice},
 		{"a currency that is another coin", `{"BTC":{"currency":"ETH","usd":"1","eur":"1"}}`, "/result/BTC", `is of the coin "BTC" and of "ETH"`},
-		{"a coin twice in a map", `{"BTC":{"usd":"1","eur":"1"},"BTC":{"usd":"1","eur":"1"}}`, "/result/BTC", "duplicate"},
 		{"a huge symbol", `[{"symbol":"` + long + `","eur":null}]`, "/result/0/eur", "is null, not an amount"},
 		{"huge symbols that differ", `[{"symbol":"` + long + `","coin":"T` + long + `","usd":"1"}]`, "/result/0", "is of the coin"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			assertNotUnderstood(t, subjectNamed("ExchangeRates"), enveloped(tt.result), tt.pointer, tt.reason)
+			assertNotUnderstood(t, subjectNamed("ExchangeRates"), enveloped(tt.result), tt.pointer, tt.reason, "; WithRatesDecoder reads another form")
 		})
 	}
 }
 
-// A coin that lacks a rate does not take the others down, nor its other rate, and no rate
-// is ever zero because it is missing.
+// A coin that lacks a rate does not take the others down, nor its other rate, and no rate is ever zero because it is
+// missing. A record of several that names no coin, or is none, is skipped.
 // I-98
 func TestClient_ExchangeRates_partly(t *testing.T) {
 	t.Parallel()
-	none := decimal.NullDecimal{}
-	whole := gateway.Rate{CoinSymbol: "BTC", USD: rateOf("1"), EUR: rateOf("2")}
+	const noRecord = "is no record with usd and eur"
+	none, skipped := decimal.NullDecimal{}, gateway.DriftUnknownShape
+	btc := gateway.Rate{CoinSymbol: "BTC", USD: rateOf("1"), EUR: rateOf("2")}
+	eth := gateway.Rate{CoinSymbol: "ETH", USD: rateOf("3")}
 	for _, tt := range []struct {
 		name, result string
 		want         []gateway.Rate
 		pointer      string
 		kind         gateway.DriftKind
+		symbol       string // of what was skipped
 		reason       string
 	}{
-		{"a rate that is missing", `[{"symbol":"BTC","usd":1,"eur":2},{"symbol":"ETH","usd":3}]`, []gateway.Rate{whole, {"ETH", rateOf("3"), none}}, "/result/1", gateway.DriftUnexpectedValue, ""},
-		{"a rate that is null", `[{"symbol":"ETH","usd":null,"eur":3},{"symbol":"BTC","usd":1,"eur":2}]`, []gateway.Rate{{"ETH", none, rateOf("3")}, whole}, "/result/0/usd", gateway.DriftUnknownShape, `is null, not an amount`},
-		{"a rate that is no number", `{"BTC":{"usd":1,"eur":2},"ETH":{"usd":3,"eur":"n/a"}}`, []gateway.Rate{whole, {"ETH", rateOf("3"), none}}, "/result/ETH/eur", gateway.DriftUnknownShape, `"n/a" is not a decimal number`},
-		{"a rate of absurd size", `{"BTC":{"usd":1,"eur":2},"ETH":{"usd":3,"eur":1e999}}`, []gateway.Rate{whole, {"ETH", rateOf("3"), none}}, "/result/ETH/eur", gateway.DriftUnknownShape, `1e999 is not an amount of money: over 128 characters or an exponent beyond 64`},
-		{"a rate under both spellings", `{"BTC":{"usd":1,"eur":2},"ETH":{"usd":3,"eur":4,"EUR":4}}`, []gateway.Rate{whole, {"ETH", rateOf("3"), none}}, "/result/ETH/eur", gateway.DriftUnknownShape, `4 is one of two EUR rates`},
-		{"a member that is no coin", `{"BTC":{"usd":1,"eur":2},"updatedAt":1700000000}`, []gateway.Rate{whole}, "/result/updatedAt", gateway.DriftUnknownField, ""},
-		{"a record that is no coin", `{"meta":{"page":1},"BTC":{"usd":1,"eur":2}}`, []gateway.Rate{whole}, "/result/meta", gateway.DriftUnknownField, ""},
-		{"a coin twice with another rate", `[{"symbol":"BTC","usd":1,"eur":2},{"symbol":"ETH","usd":3,"eur":4},{"symbol":"ETH","usd":3,"eur":5}]`, []gateway.Rate{whole, {"ETH", none, none}}, "/result/2", gateway.DriftUnknownShape, `has other rates of "ETH" than a record before it`},
+		{"a rate that is missing", `[{"symbol":"BTC","usd":1,"eur":2},{"symbol":"ETH","usd":3}]`, []gateway.Rate{btc, eth}, "/result/1", gateway.DriftUnexpectedValue, "", ""},
+		{"a member that is no coin", `{"BTC":{"usd":1,"eur":2},"updatedAt":1700000000}`, []gateway.Rate{btc}, "/result/updatedAt", gateway.DriftUnknownField, "", ""},
+		{"a record that is no coin", `{"meta":{"page":1},"BTC":{"usd":1,"eur":2}}`, []gateway.Rate{btc}, "/result/meta", gateway.DriftUnknownField, "", ""},
+		{"a rate that is null", `[{"symbol":"ETH","usd":null,"eur":3},{"symbol":"BTC","usd":1,"eur":2}]`, []gateway.Rate{{"ETH", none, rateOf("3")}, btc}, "/result/0/usd", skipped, "ETH", `is null, not an amount`},
+		{"a rate that is no number", `{"BTC":{"usd":1,"eur":2},"ETH":{"usd":3,"eur":"n/a"}}`, []gateway.Rate{btc, eth}, "/result/ETH/eur", skipped, "ETH", `"n/a" is not a decimal number`},
+		{"a rate of absurd size", `{"BTC":{"usd":1,"eur":2},"ETH":{"usd":3,"eur":1e999}}`, []gateway.Rate{btc, eth}, "/result/ETH/eur", skipped, "ETH", `1e999 is not an amount of money: over 128 characters or an exponent beyond 64`},
+		{"a rate under both spellings", `{"BTC":{"usd":1,"eur":2},"ETH":{"usd":3,"eur":4,"EUR":4}}`, []gateway.Rate{btc, eth}, "/result/ETH/eur", skipped, "ETH", `4 is one of two EUR rates`},
+		{"a coin twice with another rate", `[{"symbol":"BTC","usd":1,"eur":2},{"symbol":"ETH","usd":3,"eur":4},{"symbol":"ETH","usd":3,"eur":5}]`, []gateway.Rate{btc, {"ETH", none, none}}, "/result/2", skipped, "ETH", `has other rates of "ETH" than a record before it`},
+		{"a record that names no coin", `[{"symbol":"BTC","usd":"1","eur":"2"},{"usd":"1","eur":"2"}]`, []gateway.Rate{btc}, "/result/1", skipped, "", "names no coin"},
+		{"a record that names two", `[{"symbol":"BTC","usd":"1","eur":"2"},{"symbol":"ETH","coin":"LTC","usd":"1","eur":"2"}]`, []gateway.Rate{btc}, "/result/1", skipped, "", `is of the coin "ETH" and of "LTC"`},
+		{"a record that is null", `[null,{"symbol":"BTC","usd":"1","eur":"2"}]`, []gateway.Rate{btc}, "/result/0", skipped, "", noRecord},
+		{"a coin without a rate", `{"ETH":{},"BTC":{"usd":"1","eur":"2"}}`, []gateway.Rate{btc}, "/result/ETH", skipped, "ETH", noRecord},
+		{"a currency", `{"EUR":{"usd":1.1,"eur":1},"BTC":{"usd":"1","eur":"2"}}`, []gateway.Rate{btc}, "/result/EUR", skipped, "EUR", "has the name of a currency, and not of a coin"},
+		{"a coin that is null", `{"BTC":{"usd":"1","eur":"2"},"ETH":null}`, []gateway.Rate{btc}, "/result/ETH", skipped, "ETH", noRecord},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			var got *gateway.ExchangeRates
-			drift := drifted(t, enveloped(tt.result), func(c *gateway.Client) (err error) {
-				got, err = c.ExchangeRates(t.Context())
-				return err
-			})
+			var drift []gateway.Drift
+			var response gateway.Response
+			got, err := cannedClient(t, 200, enveloped(tt.result), collect(&drift)).ExchangeRates(t.Context(), gateway.WithResponse(&response))
+			require.NoError(t, err)
 			assert.Equal(t, tt.want, got.Rates)
 			assert.Equal(t, tt.result, string(got.Raw))
 			require.NotEmpty(t, drift)
 			assert.Equal(t, gateway.Drift{"exchange_rates", tt.pointer, tt.kind, tt.reason}, drift[0])
-			if tt.kind == gateway.DriftUnknownShape {
-				assert.Equal(t, []gateway.Skipped{{tt.pointer, "ETH", "", "", tt.reason}}, got.Skipped)
-			} else {
-				assert.Nil(t, got.Skipped)
+			var want []gateway.Skipped
+			if tt.kind == skipped {
+				want = []gateway.Skipped{{tt.pointer, tt.symbol, "", "", tt.reason}}
 			}
-		})
-	}
-}
-
-// A record of several that names no coin, or is none, is skipped.
-// I-98
-func TestClient_ExchangeRates_skipped(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		name, result string
-		want         gateway.Skipped
-	}{
-		{"a record that names no coin", `[{"symbol":"BTC","usd":"1","eur":"2"},{"usd":"1","eur":"2"}]`, gateway.Skipped{"/result/1", "", "", "", "names no coin"}},
-		{"a record that names two", `[{"symbol":"BTC","usd":"1","eur":"2"},{"symbol":"ETH","coin":"LTC","usd":"1","eur":"2"}]`, gateway.Skipped{"/result/1", "", "", "", `is of the coin "ETH" and of "LTC"`}},
-		{"null", `[null,{"symbol":"BTC","usd":"1","eur":"2"}]`, gateway.Skipped{"/result/0", "", "", "", "is no record with usd and eur"}},
-		{"a coin without a rate", `{"ETH":{},"BTC":{"usd":"1","eur":"2"}}`, gateway.Skipped{"/result/ETH", "ETH", "", "", "is no record with usd and eur"}},
-		{"a currency", `{"EUR":{"usd":1.1,"eur":1},"BTC":{"usd":"1","eur":"2"}}`, gateway.Skipped{"/result/EUR", "EUR", "", "", "has the name of a currency, and not of a coin"}},
-		{"a coin that is null", `{"BTC":{"usd":"1","eur":"2"},"ETH":null}`, gateway.Skipped{"/result/ETH", "ETH", "", "", "is no record with usd and eur"}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			var response gateway.Response
-			got, err := cannedClient(t, 200, enveloped(tt.result)).ExchangeRates(t.Context(), gateway.WithResponse(&response))
-			require.NoError(t, err)
-			assert.Equal(t, []gateway.Rate{{"BTC", rateOf("1"), rateOf("2")}}, got.Rates)
-			assert.Equal(t, []gateway.Skipped{tt.want}, got.Skipped)
-			assert.Equal(t, got.Skipped, response.Skipped)
-			text, err := json.Marshal(got)
-			require.NoError(t, err)
-			var back gateway.ExchangeRates
-			require.NoError(t, json.Unmarshal(text, &back))
-			assert.Equal(t, got.Skipped, back.Skipped)
+			assert.Equal(t, want, got.Skipped)
+			assert.Equal(t, want, response.Skipped)
 		})
 	}
 }
@@ -232,6 +205,8 @@ func TestClient_ExchangeRates_empty(t *testing.T) {
 		require.NoError(t, err, result)
 		assert.Equal(t, []gateway.Rate{}, got.Rates, result)
 		assert.Equal(t, result, string(got.Raw))
+		_, ok := got.Rate("BTC")
+		assert.False(t, ok)
 	}
 }
 
@@ -248,32 +223,13 @@ func TestRate_In(t *testing.T) {
 	assert.Equal(t, rateOf("2").Decimal, got)
 }
 
+// The own spelling of a symbol finds its rate, and another one if it can mean only one.
 func TestExchangeRates_Rate(t *testing.T) {
-	t.Parallel()
-	rates := &gateway.ExchangeRates{Rates: []gateway.Rate{
-		{CoinSymbol: "USDT", USD: rateOf("1"), EUR: rateOf("0.92")},
-		{CoinSymbol: "BTC", USD: rateOf("64123.55"), EUR: rateOf("59000.01")},
-	}}
-	got, ok := rates.Rate("BTC")
-	assert.True(t, ok)
-	assert.Equal(t, rates.Rates[1], got)
-	got, ok = rates.Rate("btc")
-	assert.True(t, ok, "the only one in another case")
-	assert.Equal(t, rates.Rates[1], got)
-	for _, symbol := range []string{"BTC ", "", "XRP"} {
-		got, ok := rates.Rate(symbol)
-		assert.False(t, ok, "%q", symbol)
-		assert.Equal(t, gateway.Rate{}, got)
-	}
-}
-
-// Two symbols that differ in case alone are two coins, and only their own spelling finds them.
-func TestExchangeRates_Rate_case(t *testing.T) {
 	t.Parallel()
 	rates := &gateway.ExchangeRates{Rates: []gateway.Rate{
 		{CoinSymbol: "Abc", USD: rateOf("1")}, {CoinSymbol: "ABC", USD: rateOf("2")}, {CoinSymbol: "btc", USD: rateOf("3")},
 	}}
-	for symbol, want := range map[string]string{"Abc": "1", "ABC": "2", "BTC": "3", "Btc": "3", "abc": ""} {
+	for symbol, want := range map[string]string{"Abc": "1", "ABC": "2", "btc": "3", "BTC": "3", "Btc": "3", "abc": "", "BTC ": "", "": "", "XRP": ""} {
 		got, ok := rates.Rate(symbol)
 		assert.Equal(t, want != "", ok, symbol)
 		if ok {
@@ -294,14 +250,125 @@ func TestClient_ExchangeRates_lowerCase(t *testing.T) {
 		`{"btc":{"symbol":"BTC","usd":"2","eur":"1"}}`,
 		`{"BTC":{"symbol":"btc","usd":"2","eur":"1"}}`,
 	} {
-		t.Run(result, func(t *testing.T) {
+		got, err := cannedClient(t, 200, enveloped(result)).ExchangeRates(t.Context())
+		require.NoError(t, err, result)
+		require.Len(t, got.Rates, 1, result)
+		rate, ok := got.Rate("BTC")
+		assert.True(t, ok, result)
+		assert.Equal(t, rateOf("2"), rate.USD, result)
+	}
+}
+
+// What a caller's function returns is checked, and its error is that of the call.
+func TestWithDecoder(t *testing.T) {
+	t.Parallel()
+	huge, errMine := decimal.New(1, 1_000_000), errors.New("no accounts for "+canary)
+	one := decimal.New(1, 0)
+	for _, tt := range []struct {
+		name    string
+		rates   []gateway.Rate
+		amounts []gateway.BalanceAmount
+		err     error
+		reason  string
+	}{
+		{"an error", nil, nil, errMine, "no accounts for [REDACTED]"},
+		{"no symbol", []gateway.Rate{{USD: rateOf("1")}}, []gateway.BalanceAmount{{Amount: one}}, nil, "0 names no coin"},
+		{"a price that no response can hold", []gateway.Rate{{CoinSymbol: "BTC", EUR: decimal.NewNullDecimal(huge)}}, []gateway.BalanceAmount{{CoinSymbol: "BTC", Amount: huge}}, nil, `of "BTC" is not an amount of money`},
+		{"a symbol twice, which rates must not have", []gateway.Rate{{CoinSymbol: "BTC"}, {CoinSymbol: "BTC"}}, []gateway.BalanceAmount{{CoinSymbol: "BTC", Amount: huge}}, nil, `"BTC" is`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := cannedClient(t, 200, enveloped(result)).ExchangeRates(t.Context())
-			require.NoError(t, err)
-			require.Len(t, got.Rates, 1)
-			rate, ok := got.Rate("BTC")
-			assert.True(t, ok)
-			assert.Equal(t, rateOf("2"), rate.USD)
+			c := cannedClient(t, 200, enveloped(`{"x":"a `+canary+`"}`),
+				gateway.WithRatesDecoder(func(result json.RawMessage) ([]gateway.Rate, error) {
+					assert.Equal(t, `{"x":"a [REDACTED]"}`, string(result), "it is without keys")
+					return tt.rates, tt.err
+				}),
+				gateway.WithBalanceDecoder(func(json.RawMessage) ([]gateway.BalanceAmount, error) { return tt.amounts, tt.err }))
+			_, ofRates := c.ExchangeRates(t.Context())
+			_, ofBalance := c.Balance(t.Context(), gateway.BalanceQuery{})
+			for option, err := range map[string]error{"WithRatesDecoder": ofRates, "WithBalanceDecoder": ofBalance} {
+				wrong := &gateway.DecodeError{}
+				require.ErrorAs(t, err, &wrong)
+				assert.Equal(t, "/result", wrong.Pointer)
+				assert.ErrorContains(t, wrong.Err, "the function of "+option+": ")
+				assert.ErrorContains(t, wrong.Err, tt.reason)
+				assert.False(t, errors.Is(err, errMine), "an error with the key in its text is not wrapped")
+				assert.NotContains(t, fmt.Sprintf("%v %+v", err, err), canary)
+			}
 		})
 	}
+	t.Run("a coin can have several amounts", func(t *testing.T) {
+		t.Parallel()
+		c := cannedClient(t, 200, enveloped(`7`), gateway.WithBalanceDecoder(func(json.RawMessage) ([]gateway.BalanceAmount, error) {
+			return []gateway.BalanceAmount{{CoinSymbol: "USDT", NetworkName: "Tron", Amount: one}, {CoinSymbol: "USDT", Amount: one}}, nil
+		}))
+		got, err := c.Balance(t.Context(), gateway.BalanceQuery{})
+		require.NoError(t, err)
+		total, err := got.Total("USDT")
+		require.NoError(t, err)
+		assert.Equal(t, "2", total.String())
+	})
+	t.Run("it is not asked about nothing", func(t *testing.T) {
+		t.Parallel()
+		for result, fails := range map[string]bool{`[]`: false, `{}`: false, `null`: true} {
+			c := cannedClient(t, 200, enveloped(result), gateway.WithRatesDecoder(func(json.RawMessage) ([]gateway.Rate, error) {
+				t.Error("it is called")
+				return nil, nil
+			}))
+			_, err := c.ExchangeRates(t.Context())
+			assert.Equal(t, fails, err != nil, result)
+		}
+	})
+	t.Run("it gets the whole body where there is no envelope", func(t *testing.T) {
+		t.Parallel()
+		for _, tt := range []struct {
+			body string
+			want string // what the function gets; empty for an error
+		}{
+			{`[{"symbol":"BTC"}]`, `[{"symbol":"BTC"}]`},
+			{` {"BTC":{"USD":1}} `, `{"BTC":{"USD":1}}`},
+			{`{"status":"success","data":[]}`, `{"status":"success","data":[]}`},
+			{`{"message":"Operation was successful.","data":[1]}`, `{"message":"Operation was successful.","data":[1]}`},
+			{`{"result":[1]}`, `[1]`},
+			{`{"result":[1],"data":[2]}`, `[1]`},
+			{`{"message":"no such account","data":[1]}`, ``},
+			{`{"message":"no such account","result":null,"data":[1]}`, ``},
+			{`{"result":null,"data":[1]}`, ``},
+			{`{}`, ``},
+			{`null`, ``},
+			{`"soon"`, ``},
+			{`[`, ``},
+		} {
+			got := ""
+			c := cannedClient(t, 200, tt.body, once(), gateway.WithBalanceDecoder(func(body json.RawMessage) ([]gateway.BalanceAmount, error) {
+				got = string(body)
+				return []gateway.BalanceAmount{{CoinSymbol: "BTC"}}, nil
+			}))
+			balance, err := c.Balance(t.Context(), gateway.BalanceQuery{})
+			assert.Equal(t, tt.want, got, tt.body)
+			assert.Equal(t, tt.want == "", err != nil, tt.body)
+			if err == nil {
+				assert.Equal(t, tt.want, string(balance.Raw))
+			}
+		}
+	})
+	t.Run("without it, a body without an envelope is an error that names the option", func(t *testing.T) {
+		t.Parallel()
+		for body, reason := range map[string]string{
+			`[{"symbol":"BTC","usd":1,"eur":1}]`: ": is an array, not an object; WithRatesDecoder reads another form",
+			`{"BTC":{"usd":1,"eur":1}}`:          "/result: is missing; WithRatesDecoder reads another form",
+		} {
+			_, err := cannedClient(t, 200, body).ExchangeRates(t.Context())
+			wrong := &gateway.DecodeError{}
+			require.ErrorAs(t, err, &wrong)
+			assert.Equal(t, reason, wrong.Pointer+": "+wrong.Err.Error())
+		}
+	})
+	t.Run("it can find none", func(t *testing.T) {
+		t.Parallel()
+		c := cannedClient(t, 200, enveloped(`{"x":1}`), gateway.WithRatesDecoder(func(json.RawMessage) ([]gateway.Rate, error) { return nil, nil }))
+		got, err := c.ExchangeRates(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, []gateway.Rate{}, got.Rates)
+	})
 }

@@ -1,6 +1,8 @@
 package gateway_test
 
 import (
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -13,28 +15,18 @@ import (
 func TestWithdrawalStatus(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		status          gateway.WithdrawalStatus
+		statuses        []gateway.WithdrawalStatus
 		known, terminal bool
 	}{
-		{gateway.WithdrawalPending, true, false},
-		{gateway.WithdrawalFailed, true, true},
-		{gateway.WithdrawalCompleted, true, true},
-		{"PENDING", true, false},
-		{"FAILED", true, true},
-		{"COMPLETED", true, true},
-		{"PROCESSING", false, false},
-		{"completed", true, true},
-		{"Failed", true, true},
-		{"pending", true, false},
-		{" COMPLETED", false, false},
-		{"COMPLETED\n", false, false},
-		{"", false, false},
+		{[]gateway.WithdrawalStatus{gateway.WithdrawalPending, "PENDING", "pending"}, true, false},
+		{[]gateway.WithdrawalStatus{gateway.WithdrawalFailed, "FAILED", "Failed"}, true, true},
+		{[]gateway.WithdrawalStatus{gateway.WithdrawalCompleted, "COMPLETED", "completed"}, true, true},
+		{[]gateway.WithdrawalStatus{"PROCESSING", " COMPLETED", "COMPLETED\n", ""}, false, false},
 	} {
-		t.Run(""+string(tt.status), func(t *testing.T) {
-			t.Parallel()
-			assert.Equal(t, tt.known, tt.status.Known())
-			assert.Equal(t, tt.terminal, tt.status.Terminal())
-		})
+		for _, status := range tt.statuses {
+			assert.Equal(t, tt.known, status.Known(), "%q", status)
+			assert.Equal(t, tt.terminal, status.Terminal(), "%q", status)
+		}
 	}
 }
 
@@ -95,26 +87,20 @@ func TestClient_mismatch(t *testing.T) {
 			assert.ErrorIs(t, err, gateway.ErrResponseMismatch)
 		})
 	}
-	t.Run("a UUID in the other case is the one asked for", func(t *testing.T) { // I-163
-		t.Parallel()
-		body := enveloped(written(pairFields, "id", `"7C9D6D0E-2F0F-4D7E-9A53-0D1F6F1C2B11"`))
-		got, err := cannedClient(t, 200, body).CoinNetwork(t.Context(), pairID)
-		require.NoError(t, err)
-		assert.Equal(t, "7C9D6D0E-2F0F-4D7E-9A53-0D1F6F1C2B11", got.ID, "as it came")
-	})
-	t.Run("the identifiers within a record are data", func(t *testing.T) { // I-56
-		t.Parallel()
-		body := enveloped(written(pairFields, "networkId", `"another network"`))
-		got, err := cannedClient(t, 200, body).CoinNetwork(t.Context(), pairID)
-		require.NoError(t, err)
-		assert.Equal(t, "another network", got.NetworkID)
-		assert.Equal(t, "1b0a4c5d-93c5-4a5a-8f3e-6a1f0b7c2d33", got.Network.ID)
-	})
-	t.Run("by symbol any identifier is accepted", func(t *testing.T) { // I-17
-		t.Parallel()
-		body := enveloped(written(pairFields, "id", `"other"`))
-		got, err := cannedClient(t, 200, body).CoinNetworkBySymbol(t.Context(), "USDT", "Tron (TRC20)")
-		require.NoError(t, err)
-		assert.Equal(t, "other", got.ID)
-	})
+	for _, tt := range []struct {
+		name, method, member, value string
+		got                         func(p *gateway.CoinNetwork) string
+	}{
+		{"a UUID in the other case is the one asked for", "CoinNetwork", "id", strings.ToUpper(pairID), func(p *gateway.CoinNetwork) string { return p.ID }},    // I-163
+		{"the identifiers within a record are data", "CoinNetwork", "networkId", "another network", func(p *gateway.CoinNetwork) string { return p.NetworkID }}, // I-56
+		{"by symbol any identifier is accepted", "CoinNetworkBySymbol", "id", "other", func(p *gateway.CoinNetwork) string { return p.ID }},                     // I-17
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			body := enveloped(written(pairFields, tt.member, strconv.Quote(tt.value)))
+			got, err := subjectNamed(tt.method).call(t.Context(), cannedClient(t, 200, body))
+			require.NoError(t, err)
+			assert.Equal(t, tt.value, tt.got(got.(*gateway.CoinNetwork)), "as it came")
+		})
+	}
 }
