@@ -205,14 +205,3 @@ func TestWithAPIKeySource_Slow(t *testing.T) {
 		})
 	}
 }
-
-// The key of a wait's own option is not in why its context ended, either.
-func TestWithAPIKey_contextOfAWaitEnds(t *testing.T) {
-	t.Parallel()
-	const key = "another-key-7a64c932"
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(errors.New("revoked " + key))
-	_, err := newClient(t, "http://localhost").WaitWithdrawal(ctx, requestID, gateway.WaitOptions{}, gateway.WithAPIKey(key))
-	assert.ErrorIs(t, err, context.Canceled)
-	assert.ErrorContains(t, err, "revoked [REDACTED]")
-}
