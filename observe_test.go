@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -23,41 +24,66 @@ import (
 type recorder struct {
 	attempts []gateway.Attempt
 	drifts   []gateway.Drift
-	contexts []context.Context
 }
 
 func (w *recorder) observer() gateway.Observer {
 	return gateway.Observer{
-		Attempt: func(ctx context.Context, a gateway.Attempt) {
-			w.contexts = append(w.contexts, ctx)
-			w.attempts = append(w.attempts, a)
-		},
-		Drift: func(ctx context.Context, d gateway.Drift) {
-			w.contexts = append(w.contexts, ctx)
-			w.drifts = append(w.drifts, d)
-		},
+		Attempt: func(_ context.Context, a gateway.Attempt) { w.attempts = append(w.attempts, a) },
+		Drift:   func(_ context.Context, d gateway.Drift) { w.drifts = append(w.drifts, d) },
 	}
 }
 
-func TestObserver_success(t *testing.T) {
+// Each call has one start and one end, and each attempt one event. The body of a refusal is not checked for drift.
+func TestObserver(t *testing.T) {
 	t.Parallel()
-	forEach(t, "one event", func(t *testing.T, s subject) {
-		synctest.Test(t, func(t *testing.T) {
-			var w recorder
-			c := newClient(t, "https://gateway.example", gateway.WithObserver(w.observer()), through(func(req *http.Request) (*http.Response, error) {
-				time.Sleep(40 * time.Millisecond) // of the bubble
-				call, ok := gateway.CallFromContext(req.Context())
-				assert.True(t, ok)
-				assert.Equal(t, gateway.Call{Operation: s.op, Route: s.route}, call, "for tracing")
-				return reply(s.status, s.body()), nil
-			}))
-			_, err := s.call(t.Context(), c)
-			require.NoError(t, err)
-			assert.Equal(t, []gateway.Attempt{{
-				Operation: s.op, Route: s.route, Number: 1, StatusCode: s.status, Duration: 40 * time.Millisecond,
-			}}, w.attempts)
-			assert.Empty(t, w.drifts)
-		})
+	forEach(t, "the events", func(t *testing.T, s subject) {
+		refusal := gateway.OutcomeNotSent
+		if s.write {
+			refusal = gateway.OutcomeRejected
+		}
+		for _, tt := range []struct {
+			status   int // 0 for a context that has ended
+			body     string
+			attempts int
+			outcome  gateway.Outcome
+		}{
+			{s.status, s.body(), 1, gateway.OutcomeSucceeded},
+			{404, `{"message":"No.","result":[],"meta":{},"odd":1}`, 1, refusal},
+			{0, "", 0, gateway.OutcomeNotSent},
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				if tt.status == 0 {
+					cancel()
+				}
+				var starts, ends []gateway.Call
+				var w recorder
+				start := gateway.Observer{Start: func(_ context.Context, c gateway.Call) context.Context {
+					starts = append(starts, c)
+					return nil
+				}}
+				c := newClient(t, "http://localhost", recordEnds(&ends), gateway.WithObserver(w.observer()), gateway.WithObserver(start), through(func(req *http.Request) (*http.Response, error) {
+					time.Sleep(40 * time.Millisecond) // of the bubble
+					call, ok := gateway.CallFromContext(req.Context())
+					assert.True(t, ok)
+					assert.Equal(t, starts, []gateway.Call{call}, "for tracing")
+					return reply(tt.status, tt.body), nil
+				}))
+				_, err := s.call(ctx, c)
+				took := time.Duration(tt.attempts) * 40 * time.Millisecond
+				assert.Equal(t, []gateway.Call{{Operation: s.op, Route: s.route}}, starts)
+				assert.Equal(t, []gateway.Call{{
+					Operation: s.op, Route: s.route, Attempts: tt.attempts, StatusCode: tt.status, Outcome: tt.outcome, Err: err, Duration: took,
+				}}, ends)
+				assert.Equal(t, tt.outcome, gateway.OutcomeOf(err))
+				require.Len(t, w.attempts, tt.attempts)
+				for _, a := range w.attempts {
+					assert.Equal(t, gateway.Attempt{Operation: s.op, Route: s.route, Number: 1, StatusCode: tt.status, Err: err, Duration: took}, a)
+				}
+				assert.Empty(t, w.drifts)
+			})
+		}
 	})
 }
 
@@ -125,17 +151,6 @@ func TestObserver_failures(t *testing.T) {
 			})
 		})
 	}
-}
-
-// When the outcome of an invoice is unknown, the attempt is reported with its cause.
-func TestObserver_unknownOutcome(t *testing.T) {
-	t.Parallel()
-	var w recorder
-	c := cannedClient(t, 500, refused("No."), gateway.WithObserver(w.observer()))
-	_, err := c.CreateInvoice(t.Context(), order("A-17"))
-	require.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
-	require.Len(t, w.attempts, 1)
-	assert.ErrorIs(t, w.attempts[0].Err, gateway.ErrServer)
 }
 
 type tenantKey struct{}
@@ -298,17 +313,6 @@ func TestObserver_drift(t *testing.T) {
 	}
 }
 
-// The body of a refusal is not checked for drift.
-func TestObserver_driftOfARefusal(t *testing.T) {
-	t.Parallel()
-	forEach(t, "no drift", func(t *testing.T, s subject) {
-		var w recorder
-		_, err := s.call(t.Context(), cannedClient(t, 404, `{"error":"no such thing","result":{"x":1}}`, gateway.WithObserver(w.observer())))
-		require.Error(t, err)
-		assert.Empty(t, w.drifts)
-	})
-}
-
 // The number of drifts that one response can cause is bounded.
 func TestObserver_driftIsBounded(t *testing.T) {
 	t.Parallel()
@@ -408,17 +412,6 @@ func timeless(t *testing.T, log *bytes.Buffer) []string {
 	return lines
 }
 
-// At level Warn there are retries and drift only; the error of a call is for the caller
-// to log.
-func TestWithLogger_level(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	c := cannedClient(t, 404, refused("No."), gateway.WithLogger(slog.New(slog.NewTextHandler(&out, nil))))
-	_, err := c.Withdrawal(t.Context(), requestID)
-	require.Error(t, err)
-	assert.Empty(t, out.String())
-}
-
 // Observers are told in the order of their options, and of the end in reverse, each with
 // the context that the starts before have made.
 func TestWithObserver_adds(t *testing.T) {
@@ -450,43 +443,6 @@ func recordEnds(ends *[]gateway.Call) gateway.Option {
 	return gateway.WithObserver(gateway.Observer{End: func(_ context.Context, c gateway.Call) { *ends = append(*ends, c) }})
 }
 
-// Start and End are run around every call, also around one that is refused.
-func TestObserver_calls(t *testing.T) {
-	t.Parallel()
-	forEach(t, "start and end", func(t *testing.T, s subject) {
-		var starts, ends []gateway.Call
-		opts := []gateway.Option{recordEnds(&ends), gateway.WithObserver(gateway.Observer{Start: func(_ context.Context, c gateway.Call) context.Context {
-			starts = append(starts, c)
-			return nil
-		}})}
-		_, err := s.call(t.Context(), cannedClient(t, s.status, s.body(), opts...))
-		require.NoError(t, err)
-		_, err = s.call(t.Context(), cannedClient(t, 404, refused("No."), opts...))
-		require.Error(t, err)
-		ended, cancel := context.WithCancel(t.Context())
-		cancel()
-		_, err = s.call(ended, cannedClient(t, s.status, s.body(), opts...))
-		require.Error(t, err)
-		started := gateway.Call{Operation: s.op, Route: s.route}
-		assert.Equal(t, []gateway.Call{started, started, started}, starts)
-		refusal := gateway.OutcomeNotSent
-		if s.write {
-			refusal = gateway.OutcomeRejected
-		}
-		require.Len(t, ends, 3)
-		for i, want := range []gateway.Call{
-			{Attempts: 1, StatusCode: s.status, Outcome: gateway.OutcomeSucceeded}, {Attempts: 1, StatusCode: 404, Outcome: refusal}, {Outcome: gateway.OutcomeNotSent},
-		} {
-			assert.Equal(t, want.Attempts, ends[i].Attempts)
-			assert.Equal(t, want.StatusCode, ends[i].StatusCode)
-			assert.Equal(t, want.Outcome, ends[i].Outcome)
-			assert.Equal(t, s.route, ends[i].Route)
-			assert.Equal(t, want.Outcome, gateway.OutcomeOf(ends[i].Err))
-		}
-		assert.Equal(t, err, ends[2].Err)
-	})
-}
-
 // An invoice that may exist is a warning, unless another call tells more.
 func TestWithLogger_unknownOutcome(t *testing.T) {
 	t.Parallel()
@@ -504,10 +460,16 @@ func TestWithLogger_unknownOutcome(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			var log bytes.Buffer
-			c := cannedClient(t, tt.status, refused("No."), gateway.WithOrderGuard(tt.guard),
+			var w recorder
+			c := cannedClient(t, tt.status, refused("No."), gateway.WithOrderGuard(tt.guard), gateway.WithObserver(w.observer()),
 				gateway.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
 			_, err := c.CreateInvoice(t.Context(), order("A-17"))
 			require.Error(t, err)
+			for _, a := range w.attempts {
+				refusal, _ := errors.AsType[*gateway.APIError](a.Err)
+				require.NotNil(t, refusal, "an attempt is reported with its own cause: %v", a.Err)
+				assert.Equal(t, tt.status, refusal.StatusCode)
+			}
 			assert.Equal(t, tt.warns, strings.Count(log.String(), `level=WARN msg="gateway: an invoice may exist: look the order up"`))
 			assert.Equal(t, tt.warns, strings.Count(log.String(), "level="))
 		})
@@ -543,34 +505,22 @@ func TestWithLogger_driftIsBounded(t *testing.T) {
 	})
 }
 
-// Each place of drift is logged once.
+// A place of drift is logged once, whatever its value, and is the same in each record of a listing.
 // I-44
 func TestWithLogger_driftOnce(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	c := newClient(t, "http://localhost", gateway.WithLogger(slog.New(slog.NewTextHandler(&out, nil))), through(func(*http.Request) (*http.Response, error) {
-		return reply(201, strings.Replace(enveloped(withdrawalJSON), `"meta":{}`, `"meta":{"x":1}`, 1)), nil
-	}))
-	for range 5 {
-		require.NoError(t, withdrawal(t.Context(), c))
-	}
-	assert.Equal(t, 1, strings.Count(out.String(), `kind="unexpected value"`), out.String())
-}
-
-// A place in a listing is the same in each of its records.
-func TestWithLogger_driftOfAListing(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	odd := 0 // the record that differs
 	c := newClient(t, "http://localhost", gateway.WithLogger(slog.New(slog.NewTextHandler(&out, nil))), through(func(*http.Request) (*http.Response, error) {
 		records := slices.Repeat([]string{pairJSON}, 8)
-		records[odd] = `{"x":1,` + pairJSON[1:]
+		records[odd] = written(pairFields, "created_at", fmt.Sprintf(`"day %d"`, odd))
 		return reply(200, listing(records...)), nil
 	}))
 	for odd = range 8 {
 		_, err := c.CoinNetworks(t.Context())
 		require.NoError(t, err)
 	}
+	assert.Equal(t, 1, strings.Count(out.String(), `kind="unexpected value"`), out.String())
 	assert.Equal(t, 1, strings.Count(out.String(), "gateway: drift"), out.String())
 }
 
