@@ -2,6 +2,9 @@ package gateway_test
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -9,8 +12,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -19,96 +22,53 @@ import (
 	"github.com/cryptogw/gateway"
 )
 
-func TestWithHeader(t *testing.T) {
+// The last of an option wins, headers add, and the caller's list of options can be used again.
+func TestOptions_headers(t *testing.T) {
 	t.Parallel()
-	forEach(t, "headers of the caller's", func(t *testing.T, s subject) {
+	forEach(t, "the caller's names and headers", func(t *testing.T, s subject) {
 		w := serve(t, respond(s.status, s.body()))
-		_, err := s.call(t.Context(), newClient(t, w.URL),
-			gateway.WithHeader("x-trace", "a"), gateway.WithHeader("X-Trace", "b"), gateway.WithHeader("Traceparent", "00-1"))
-		require.NoError(t, err)
-		got := only(t, w).Header
-		assert.Equal(t, []string{"a", "b"}, got["X-Trace"])
-		assert.Equal(t, "00-1", got.Get("Traceparent"))
+		c := newClient(t, w.URL, gateway.WithUserAgent("a"), gateway.WithUserAgent("shop/1.0"), gateway.WithOrderGuard(nil))
+		opts := []gateway.CallOption{gateway.WithHeader("x-trace", "a"), gateway.WithHeader("X-Trace", "b"), gateway.WithHeader("Traceparent", "00-1")}
+		for range 2 {
+			_, err := s.call(t.Context(), c, opts...)
+			require.NoError(t, err)
+		}
+		for _, got := range w.Requests() {
+			assert.Equal(t, []string{"shop/1.0"}, got.Header["User-Agent"])
+			assert.Equal(t, []string{"a", "b"}, got.Header["X-Trace"])
+			assert.Equal(t, "00-1", got.Header.Get("Traceparent"))
+		}
 	})
 }
 
-func TestWithUserAgent(t *testing.T) {
-	t.Parallel()
-	forEach(t, "the caller's name", func(t *testing.T, s subject) {
-		w := serve(t, respond(s.status, s.body()))
-		_, err := s.call(t.Context(), newClient(t, w.URL, gateway.WithUserAgent("shop/1.0")))
-		require.NoError(t, err)
-		assert.Equal(t, []string{"shop/1.0"}, only(t, w).Header["User-Agent"])
-	})
-}
-
-// countingTransport counts requests and closings, and has no network.
-type countingTransport struct {
-	canned
-	sent, closed atomic.Int64
-}
-
-func (c *countingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	c.sent.Add(1)
-	return c.canned.RoundTrip(r)
-}
-
-func (c *countingTransport) CloseIdleConnections() { c.closed.Add(1) }
-
+// The caller's transport is used, and nothing else of its client, which is not changed; what the caller changes later
+// changes nothing.
 func TestWithHTTPClient(t *testing.T) {
 	t.Parallel()
-	forEach(t, "the caller's transport is used, and its client not changed", func(t *testing.T, s subject) {
-		transport := &countingTransport{canned: canned{status: s.status, body: func() io.Reader { return strings.NewReader(s.body()) }}}
-		jar, err := cookiejar.New(nil)
-		require.NoError(t, err)
-		given := &http.Client{Transport: transport, Timeout: time.Minute, Jar: jar}
-		before := *given
-		c := newClient(t, "https://gateway.example", gateway.WithHTTPClient(given))
-		_, err = s.call(t.Context(), c)
-		require.NoError(t, err)
-		assert.Equal(t, int64(1), transport.sent.Load())
-		assert.Zero(t, transport.closed.Load(), "the connections are the caller's")
-		assert.Equal(t, before.Transport, given.Transport)
-		assert.Equal(t, before.Timeout, given.Timeout)
-		assert.Same(t, jar, given.Jar)
-		assert.Nil(t, given.CheckRedirect)
+	jar, err := cookiejar.New(nil)
+	require.NoError(t, err)
+	w := serve(t, func(rw http.ResponseWriter, r *http.Request) {
+		http.SetCookie(rw, &http.Cookie{Name: "b", Value: "2", Path: "/"})
+		respond(200, enveloped(ratesJSON))(rw, r)
 	})
-	t.Run("what the caller changes later changes nothing", func(t *testing.T) {
-		t.Parallel()
-		given := &http.Client{Transport: canned{status: 200, body: func() io.Reader { return strings.NewReader(enveloped(ratesJSON)) }}}
-		c := newClient(t, "https://gateway.example", gateway.WithHTTPClient(given))
-		given.Transport = broken{}
-		_, err := c.ExchangeRates(t.Context())
-		require.NoError(t, err)
-	})
-	t.Run("the caller's cookies are not sent, and none are stored", func(t *testing.T) {
-		t.Parallel()
-		jar, err := cookiejar.New(nil)
-		require.NoError(t, err)
-		w := serve(t, func(rw http.ResponseWriter, r *http.Request) {
-			http.SetCookie(rw, &http.Cookie{Name: "b", Value: "2", Path: "/"})
-			respond(200, enveloped(ratesJSON))(rw, r)
-		})
-		base, err := url.Parse(w.URL)
-		require.NoError(t, err)
-		jar.SetCookies(base, []*http.Cookie{{Name: "a", Value: "1", Path: "/"}})
-		_, err = newClient(t, w.URL, gateway.WithHTTPClient(&http.Client{Jar: jar})).ExchangeRates(t.Context())
-		require.NoError(t, err)
-		assert.NotContains(t, only(t, w).Header, "Cookie")
-		assert.Len(t, jar.Cookies(base), 1)
-	})
-	t.Run("its CheckRedirect is not called", func(t *testing.T) {
-		t.Parallel()
-		w := serve(t, func(rw http.ResponseWriter, r *http.Request) { http.Redirect(rw, r, "/elsewhere", http.StatusFound) })
-		given := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
-			assert.Fail(t, "a redirect was about to be followed")
-			return nil
-		}}
-		got, err := newClient(t, w.URL, gateway.WithHTTPClient(given)).ExchangeRates(t.Context())
-		assertInvariants(t, got, err)
-		assert.ErrorIs(t, err, gateway.ErrRedirect)
-		assert.Len(t, w.Requests(), 1)
-	})
+	base, err := url.Parse(w.URL)
+	require.NoError(t, err)
+	jar.SetCookies(base, []*http.Cookie{{Name: "a", Value: "1", Path: "/"}})
+	sent := 0
+	given := &http.Client{Timeout: time.Minute, Jar: jar, Transport: tripper(func(req *http.Request) (*http.Response, error) {
+		sent++
+		return http.DefaultTransport.RoundTrip(req)
+	})}
+	c := newClient(t, w.URL, gateway.WithHTTPClient(given))
+	assert.Equal(t, time.Minute, given.Timeout)
+	assert.Same(t, jar, given.Jar)
+	assert.Nil(t, given.CheckRedirect)
+	given.Transport = errorTrip(errors.New("it is not used"))
+	_, err = c.ExchangeRates(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, 1, sent)
+	assert.NotContains(t, only(t, w).Header, "Cookie")
+	assert.Len(t, jar.Cookies(base), 1, "none are stored")
 }
 
 // Middlewares wrap the connections of the client: each invoice has one of its own. The last middleware is
@@ -157,31 +117,6 @@ func TestWithMiddleware(t *testing.T) {
 			assert.Len(t, invoices, 3)
 			assert.Equal(t, all, slices.Compact(slices.Clone(all)), "no connection has an invoice and anything else")
 		})
-	}
-}
-
-// If an option is repeated, the last one wins.
-func TestOptions_lastWins(t *testing.T) {
-	t.Parallel()
-	w := serve(t, respond(200, enveloped(ratesJSON)))
-	c := newClient(t, w.URL, gateway.WithUserAgent("a"), gateway.WithUserAgent("b"))
-	_, err := c.ExchangeRates(t.Context())
-	require.NoError(t, err)
-	assert.Equal(t, "b", only(t, w).Header.Get("User-Agent"))
-}
-
-// A list of options is the caller's: it can be used again.
-func TestOptions_reused(t *testing.T) {
-	t.Parallel()
-	w := serve(t, respond(200, enveloped(ratesJSON)))
-	opts := []gateway.CallOption{gateway.WithHeader("X-Trace", "a")}
-	c := newClient(t, w.URL)
-	for range 2 {
-		_, err := c.ExchangeRates(t.Context(), opts...)
-		require.NoError(t, err)
-	}
-	for _, got := range w.Requests() {
-		assert.Equal(t, []string{"a"}, got.Header["X-Trace"])
 	}
 }
 
@@ -253,13 +188,10 @@ func TestWithOrderGuard_none(t *testing.T) {
 	assert.Len(t, w.Requests(), 2)
 }
 
-// badOptions are options that New does not accept.
-func badOptions() []struct {
-	name             string
-	opt              gateway.Option
-	argument, reason string
-} {
-	return []struct {
+// Options that New does not accept are refused by name.
+func TestNew_options(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
 		name             string
 		opt              gateway.Option
 		argument, reason string
@@ -296,12 +228,7 @@ func badOptions() []struct {
 		{"no function for an invoice", gateway.WithInvoiceDecoder(nil), "WithInvoiceDecoder", "must not be nil"},
 		{"an empty message", gateway.WithSuccessMessage(""), "WithSuccessMessage", "1 to 1,024"},
 		{"a long message", gateway.WithSuccessMessage(strings.Repeat("a", 1025)), "WithSuccessMessage", "1 to 1,024"},
-	}
-}
-
-func TestNew_options(t *testing.T) {
-	t.Parallel()
-	for _, tt := range badOptions() {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			c, err := gateway.New("https://gateway.example", canary, gateway.WithPlainHTTP(), tt.opt)
@@ -338,13 +265,10 @@ func TestNew_optionsAccepted(t *testing.T) {
 	}
 }
 
-// badCallOptions are options that no call accepts.
-func badCallOptions() []struct {
-	name             string
-	opt              gateway.CallOption
-	argument, reason string
-} {
-	type row = struct {
+// Options that no call accepts are refused by name, and nothing is sent.
+func TestCallOptions_refused(t *testing.T) {
+	t.Parallel()
+	type row struct {
 		name             string
 		opt              gateway.CallOption
 		argument, reason string
@@ -368,12 +292,7 @@ func badCallOptions() []struct {
 	for _, bad := range badKeys {
 		rows = append(rows, row{bad.name + ", for the call", gateway.WithAPIKey(bad.key), "WithAPIKey", bad.reason})
 	}
-	return rows
-}
-
-func TestCallOptions_refused(t *testing.T) {
-	t.Parallel()
-	for _, tt := range badCallOptions() {
+	for _, tt := range rows {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			w := serve(t, respond(200, ""))
@@ -384,6 +303,281 @@ func TestCallOptions_refused(t *testing.T) {
 				assertInvariants(t, got, err)
 			}
 			assert.Empty(t, w.Requests())
+		})
+	}
+}
+
+// I-28, I-101
+func TestWithAPIKey(t *testing.T) {
+	t.Parallel()
+	const other = "OTHER-MERCHANT-KEY-77"
+	forEach(t, "another merchant's key, for one call", func(t *testing.T, s subject) {
+		w := serve(t, respond(s.status, s.body()))
+		c := newClient(t, w.URL, gateway.WithOrderGuard(nil))
+		for _, tt := range []struct {
+			key  string
+			opts []gateway.CallOption
+		}{
+			{other, []gateway.CallOption{gateway.WithAPIKey(other)}},
+			{canary, nil},
+		} {
+			_, err := s.call(t.Context(), c, tt.opts...)
+			require.NoError(t, err)
+			requests := w.Requests()
+			got := requests[len(requests)-1]
+			text, want := got.Body+got.Header.Get("X-Api-Key"), 0 // a public call carries no key
+			if s.keyed {
+				want = 1
+			}
+			assert.Equal(t, want, strings.Count(text, tt.key))
+			assert.Equal(t, want, strings.Count(text, other)+strings.Count(text, canary), "no other key is sent")
+		}
+	})
+	_, err := cannedClient(t, 400, refused("bad key "+other)).Balance(t.Context(), gateway.BalanceQuery{}, gateway.WithAPIKey(other))
+	assert.ErrorContains(t, err, "bad key [REDACTED]")
+}
+
+// Each call has the key that the source returns at that time. The source is called once
+// per call, however many attempts it makes, and knows the merchant by its name only.
+// I-28
+func TestWithAPIKeySource(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		var sent []string
+		c := clientWithKeySource(t, "http://localhost", func(ctx context.Context) (string, error) {
+			calls++
+			assert.Nil(t, ctx.Value(tenantKey{}))
+			assert.NotNil(t, ctx.Done())
+			call, _ := gateway.CallFromContext(ctx)
+			assert.Equal(t, "withdrawal", call.Operation)
+			assert.Equal(t, "shop-1", call.Merchant)
+			return fmt.Sprintf("key-number-%d", calls), nil
+		}, through(func(req *http.Request) (*http.Response, error) {
+			sent = append(sent, req.Header.Get("x-api-key"))
+			if len(sent) == 1 {
+				return reply(500, refused("No.")), nil
+			}
+			return reply(201, enveloped(withdrawalJSON)), nil
+		}))
+		ctx := context.WithValue(t.Context(), tenantKey{}, "shop-2")
+		for range 2 {
+			_, err := c.Withdrawal(ctx, requestID, gateway.WithMerchant("shop-1"))
+			require.NoError(t, err)
+		}
+		assert.Equal(t, []string{"key-number-1", "key-number-1", "key-number-2"}, sent)
+	})
+}
+
+// The source is called where the interface requires a key, and nowhere else.
+func TestWithAPIKeySource_WhereAKeyIsSent(t *testing.T) {
+	t.Parallel()
+	forEach(t, "the source is called if a key is sent", func(t *testing.T, s subject) {
+		for _, everywhere := range []bool{false, true} {
+			calls := 0
+			w := serve(t, respond(s.status, s.body()))
+			opts := []gateway.Option{}
+			if everywhere {
+				opts = append(opts, gateway.WithAPIKeyOnPublicCalls())
+			}
+			c := clientWithKeySource(t, w.URL, func(context.Context) (string, error) { calls++; return canary, nil }, opts...)
+			result, err := s.call(t.Context(), c)
+			require.NoError(t, err)
+			assertInvariants(t, result, err)
+			assertNoKey(t, c)
+			want := 0
+			if s.keyed || everywhere {
+				want = 1
+			}
+			assert.Equal(t, want, calls)
+			got := w.Requests()[0]
+			assert.Equal(t, want, strings.Count(got.Body+got.Header.Get("x-api-key"), canary))
+		}
+	})
+}
+
+// What a source cannot return ends the call before anything is sent. A source that respects its context ends with the
+// timeout of an attempt.
+func TestWithAPIKeySource_Fails(t *testing.T) {
+	t.Parallel()
+	unavailable := errors.New("the store is unavailable")
+	returns := func(key string, err error) func(context.Context) (string, error) {
+		return func(context.Context) (string, error) { return key, err }
+	}
+	for _, tt := range []struct {
+		name   string
+		source func(context.Context) (string, error)
+		text   string
+		is     error
+	}{
+		{"an error", returns(canary, unavailable), ": the source of the API key: the store is unavailable", unavailable},
+		{"an error with the key in it", returns(canary, fmt.Errorf("%s: %w", canary, unavailable)), "the source of the API key: [REDACTED]: the store is unavailable", nil},
+		{"it waits for its context", func(ctx context.Context) (string, error) { <-ctx.Done(); return "", ctx.Err() }, "the source of the API key: ", context.DeadlineExceeded},
+		{"no key", returns("", nil), ": apiKey: is required for this call: give it to New, WithAPIKeySource or WithAPIKey", gateway.ErrMissingAPIKey},
+		{"a line end, as at the end of a file", returns(canary+"\n", nil), ": WithAPIKeySource: the key must be printable ASCII: no line end, tab or other control character", gateway.ErrInvalidArgument},
+		{"too long", returns(strings.Repeat("k", 4097), nil), ": WithAPIKeySource: the key is longer than 4,096 bytes", gateway.ErrInvalidArgument},
+	} {
+		for method, timeout := range map[string]time.Duration{"Withdrawal": 15 * time.Second, "CreateInvoice": time.Minute} {
+			t.Run(tt.name+", "+method, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					c := clientWithKeySource(t, "http://localhost", tt.source, through(func(*http.Request) (*http.Response, error) {
+						t.Error("something is sent")
+						return nil, io.ErrUnexpectedEOF
+					}))
+					begun := time.Now()
+					result, err := subjectNamed(method).call(t.Context(), c)
+					assertInvariants(t, result, err)
+					assert.ErrorContains(t, err, tt.text)
+					assert.True(t, tt.is == nil || errors.Is(err, tt.is), "%v", err)
+					assert.Equal(t, gateway.OutcomeNotSent, gateway.OutcomeOf(err))
+					if failure, ok := errors.AsType[*gateway.TransportError](err); ok {
+						assert.Equal(t, gateway.PhaseStart, failure.Phase)
+						assert.Zero(t, failure.Attempts)
+					} else {
+						assert.ErrorIs(t, err, gateway.ErrInvalidArgument)
+					}
+					assert.True(t, time.Since(begun) == 0 || time.Since(begun) == timeout && errors.Is(err, context.DeadlineExceeded))
+				})
+			})
+		}
+	}
+}
+
+// A key of the call takes precedence over the source, and a bad argument or an ended
+// context is reported before the source is called.
+func TestWithAPIKeySource_NotCalled(t *testing.T) {
+	t.Parallel()
+	calls := 0
+	w := serve(t, respond(201, enveloped(withdrawalJSON)))
+	c := clientWithKeySource(t, w.URL, func(context.Context) (string, error) { calls++; return canary, nil })
+
+	_, err := c.Withdrawal(t.Context(), requestID, gateway.WithAPIKey("another-key"))
+	require.NoError(t, err)
+	assert.Equal(t, "another-key", w.Requests()[0].Header.Get("x-api-key"))
+	_, err = c.Withdrawal(t.Context(), "..")
+	require.ErrorIs(t, err, gateway.ErrInvalidArgument)
+	ended, cancel := cancelledContext()
+	defer cancel()
+	_, err = c.Withdrawal(ended, requestID)
+	require.ErrorIs(t, err, context.Canceled)
+	assert.Zero(t, calls)
+}
+
+// A Response has what came with the result, and nothing of what it held before.
+// I-39, I-40, I-41
+func TestWithResponse(t *testing.T) {
+	t.Parallel()
+	forEach(t, "what came", func(t *testing.T, s subject) {
+		for _, tt := range []struct {
+			name   string
+			status int // 0 for no response
+			body   string
+			want   gateway.Response
+		}{
+			{
+				"a success, with the result byte for byte", s.status,
+				`{"message":"Operation was successful.","result": ` + s.result + ` ,"meta":{"page": null}}`,
+				gateway.Response{Message: "Operation was successful.", Meta: json.RawMessage(`{"page": null}`), Result: json.RawMessage(s.result)},
+			},
+			{
+				"a refusal", 404, `{"message":"Not found","result":[],"meta":{"a":1}}`,
+				gateway.Response{Message: "Not found", Meta: json.RawMessage(`{"a":1}`), Result: json.RawMessage("[]")},
+			},
+			{
+				"a refusal with success in its status", 200, refused("Not today"),
+				gateway.Response{Message: "Not today", Meta: json.RawMessage("{}"), Result: json.RawMessage("[]")},
+			},
+			{"a page", 501, "<html>", gateway.Response{}},
+			{"no response", 0, "", gateway.Response{}},
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				response := gateway.Response{StatusCode: 1, Message: "old", Meta: json.RawMessage("1"), Attempts: 9, Header: http.Header{}}
+				c := newClient(t, "http://localhost", once(), through(func(*http.Request) (*http.Response, error) {
+					time.Sleep(time.Second) // of the bubble
+					if tt.status == 0 {
+						return nil, io.ErrUnexpectedEOF
+					}
+					return reply(tt.status, tt.body, "X-Request-Id", "req-1"), nil
+				}))
+				got, err := s.call(t.Context(), c, gateway.WithResponse(&response))
+				assertInvariants(t, got, err)
+				assertNoKey(t, response)
+				assertNoKey(t, &response)
+				assert.Equal(t, tt.status == 0, response.Header == nil, tt.name)
+				assert.Equal(t, tt.status != 0, response.Header.Get("X-Request-Id") == "req-1", tt.name)
+				tt.want.StatusCode, tt.want.Attempts, tt.want.Duration = tt.status, 1, time.Second
+				tt.want.Header, tt.want.FetchedAt = response.Header, response.FetchedAt
+				assert.Equal(t, tt.want, response, tt.name)
+			})
+		}
+		ended, cancel := cancelledContext()
+		defer cancel()
+		response := gateway.Response{StatusCode: 200, Message: "old", Attempts: 9}
+		_, err := s.call(ended, cannedClient(t, 200, s.body()), gateway.WithResponse(&response))
+		require.Error(t, err)
+		response.Duration = 0
+		assert.Equal(t, gateway.Response{}, response, "although nothing is sent")
+	})
+	response := gateway.Response{StatusCode: 200, Message: "old", Attempts: 9}
+	_, err := cannedClient(t, 200, "").CoinNetwork(t.Context(), "", gateway.WithResponse(&response))
+	require.ErrorIs(t, err, gateway.ErrInvalidArgument)
+	assert.Equal(t, gateway.Response{}, response, "although an argument is refused")
+}
+
+// WithResponse returns the whole of a response that cannot be decoded.
+func TestWithResponse_decodeError(t *testing.T) {
+	t.Parallel()
+	bad := "[" + strings.Repeat(written(pairFields, "confirmation", `"x"`)+",", 40) + "null]"
+	var response gateway.Response
+	c := cannedClient(t, 200, enveloped(bad))
+	_, err := c.CoinNetworks(t.Context(), gateway.WithResponse(&response))
+	var wrong *gateway.DecodeError
+	require.ErrorAs(t, err, &wrong)
+	assert.Equal(t, "/result/0/confirmation", wrong.Pointer)
+	assert.Equal(t, 200, response.StatusCode)
+	assert.Equal(t, 1, response.Attempts)
+	assert.Equal(t, bad, string(response.Result), "the raw result is what the error is about")
+}
+
+// A Response holds one response, the last.
+func TestWithResponse_IsTheLastResponse(t *testing.T) {
+	t.Parallel()
+	cut := func() (*http.Response, error) {
+		whole := `{"message":"first","meta":{"first":1},"result":` + withdrawalJSON + `,`
+		got := reply(201, whole, "X-First", "1")
+		got.Body = io.NopCloser(io.MultiReader(strings.NewReader(whole), brokenReader{io.ErrUnexpectedEOF}))
+		return got, nil
+	}
+	for _, tt := range []struct {
+		name    string
+		second  func() (*http.Response, error)
+		status  int
+		message string
+		result  string
+	}{
+		{"a refusal", respondWith(404, refused("No.")), 404, "No.", "[]"},
+		{"a page", respondWith(404, "<html>"), 404, "", ""},
+		{"nothing", respondWith(501, ""), 501, "", ""},
+		{"a refusal until the last attempt", respondWith(503, refused("No.")), 503, "No.", "[]"},
+		{"a page until the last attempt", respondWith(503, "<html>"), 503, "", ""},
+		{"a redirect", respondWith(302, ""), 302, "", ""},
+		{"a success", respondWith(201, enveloped(withdrawalJSON)), 201, "Operation was successful.", withdrawalJSON},
+		{"a response without a result", respondWith(201, `{"message":"m"}`), 201, "m", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				response := gateway.Response{StatusCode: 1, Message: "old", Result: json.RawMessage("1")}
+				p := paced(t, gateway.RetryPolicy{}, cut, tt.second)
+				_, _ = p.client.Withdrawal(t.Context(), requestID, gateway.WithResponse(&response))
+				assert.Equal(t, tt.status, response.StatusCode)
+				assert.Equal(t, tt.message, response.Message)
+				assert.Equal(t, tt.result, string(response.Result))
+				assert.NotContains(t, string(response.Meta), "first")
+				assert.NotContains(t, response.Header, "X-First")
+				assert.Equal(t, len(p.at), response.Attempts)
+			})
 		})
 	}
 }
