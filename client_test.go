@@ -5,7 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -15,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/testing/measure"
 )
 
 // What a base URL must be is tested in package endpoint. Here it is refused by name,
@@ -23,39 +28,29 @@ import (
 func TestNew_baseURL(t *testing.T) {
 	t.Parallel()
 	const insecure = "plain http is for this machine only"
-	for _, tt := range []struct{ name, url, reason string }{
-		{"an empty URL", "", "is required"},
-		{"an unreadable URL with a password", "https://user:s3cret@h:x", "is not a URL"},
-		{"plain http to another machine", "http://api.example", insecure},
-		{"a host that only looks local", "http://localhost.example", insecure},
-		{"a user and a password", "https://user:s3cret@h", "must not hold a user or password"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			c, err := gateway.New(tt.url, canary)
-			assert.Nil(t, c)
-			assertRefused(t, err, "new", "baseURL", tt.reason)
-			assert.NotContains(t, fmt.Sprintf("%+v", err), "s3cret")
-		})
-	}
-}
-
-// I-3
-func TestNew_baseURLAccepted(t *testing.T) {
-	t.Parallel()
 	for _, tt := range []struct {
-		name, url string
-		opts      []gateway.Option
+		name, url, reason string // no reason for a client
+		opts              []gateway.Option
 	}{
-		{"plain http by choice", "http://api.example", []gateway.Option{gateway.WithPlainHTTP()}},
-		{"this machine", "http://localhost", nil},
-		{"a prefix", "https://gateway.example/merchant", nil},
+		{"an empty URL", "", "is required", nil},
+		{"an unreadable URL with a password", "https://user:s3cret@h:x", "is not a URL", nil},
+		{"plain http to another machine", "http://api.example", insecure, nil},
+		{"a host that only looks local", "http://localhost.example", insecure, nil},
+		{"a user and a password", "https://user:s3cret@h", "must not hold a user or password", nil},
+		{"plain http by choice", "http://api.example", "", []gateway.Option{gateway.WithPlainHTTP()}},
+		{"this machine", "http://localhost", "", nil},
+		{"a prefix", "https://gateway.example/merchant", "", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			c, err := gateway.New(tt.url, canary, tt.opts...)
-			require.NoError(t, err)
-			assert.NotNil(t, c)
+			assert.Equal(t, tt.reason == "", c != nil)
+			if tt.reason == "" {
+				assert.NoError(t, err)
+				return
+			}
+			assertRefused(t, err, "new", "baseURL", tt.reason)
+			assert.NotContains(t, fmt.Sprintf("%+v", err), "s3cret")
 		})
 	}
 }
@@ -63,26 +58,23 @@ func TestNew_baseURLAccepted(t *testing.T) {
 // I-29
 func TestNew_apiKey(t *testing.T) {
 	t.Parallel()
-	for _, tt := range badKeys {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			c, err := gateway.New("https://gateway.example", tt.key)
-			assert.Nil(t, c)
-			assertRefused(t, err, "new", "apiKey", tt.reason)
-		})
-	}
-	source := gateway.WithAPIKeySource(func(context.Context) (string, error) { return canary, nil })
-	for _, tt := range []struct {
+	type row = struct {
 		name, key, reason string
 		opts              []gateway.Option
-	}{
+	}
+	source := gateway.WithAPIKeySource(sameKey)
+	rows := []row{
 		{"no key", "", "is required; a client without a key of its own needs WithAPIKeySource or WithoutAPIKey", nil},
 		{"a key beside a source", canary, "must be empty with WithAPIKeySource", []gateway.Option{source}},
 		{"a key in a client without one", canary, "must be empty with WithoutAPIKey", []gateway.Option{gateway.WithoutAPIKey()}},
 		{"a source instead", "", "", []gateway.Option{source}},
 		{"a client without a key", "", "", []gateway.Option{gateway.WithoutAPIKey()}},
 		{"a source for named merchants", "", "", []gateway.Option{source, gateway.WithoutAPIKey()}},
-	} {
+	}
+	for _, bad := range badKeys {
+		rows = append(rows, row{bad.name, bad.key, bad.reason, nil})
+	}
+	for _, tt := range rows {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			_, err := gateway.New("https://gateway.example", tt.key, tt.opts...)
@@ -93,16 +85,6 @@ func TestNew_apiKey(t *testing.T) {
 			assertRefused(t, err, "new", "apiKey", tt.reason)
 		})
 	}
-	t.Run("4,096 bytes are sent whole", func(t *testing.T) {
-		t.Parallel()
-		key := strings.Repeat("k", 4096)
-		w := serve(t, respond(200, enveloped(`{"USDT":"1"}`)))
-		c, err := gateway.New(w.URL, key)
-		require.NoError(t, err)
-		_, err = c.Balance(t.Context(), gateway.BalanceQuery{})
-		require.NoError(t, err)
-		assert.Equal(t, key, only(t, w).Header.Get("X-Api-Key"))
-	})
 }
 
 // A leasing guard says how long its leases are.
@@ -344,7 +326,7 @@ func (c *countingCloser) CloseIdleConnections() { c.closed++ }
 // The idle connections are those of the caller's transport; errors of calls do not close them.
 func TestClient_CloseIdleConnections(t *testing.T) {
 	t.Parallel()
-	counting := &countingCloser{RoundTripper: tripper(respondAlways(404))}
+	counting := &countingCloser{RoundTripper: tripper(statusTrip(404, refused("No.")))}
 	c := newClient(t, "http://localhost", gateway.WithHTTPClient(&http.Client{Transport: counting}))
 	for range 3 {
 		require.Error(t, withdrawal(t.Context(), c))
@@ -353,7 +335,7 @@ func TestClient_CloseIdleConnections(t *testing.T) {
 	c.CloseIdleConnections()
 	assert.Equal(t, 1, counting.closed)
 
-	newClient(t, "http://localhost", through(respondAlways(404))).CloseIdleConnections() // a RoundTripper without the method
+	newClient(t, "http://localhost", through(statusTrip(404, refused("No.")))).CloseIdleConnections() // a RoundTripper without the method
 	w := serve(t, respond(201, enveloped(withdrawalJSON)))
 	own, err := gateway.New(w.URL, canary)
 	require.NoError(t, err)
@@ -361,4 +343,181 @@ func TestClient_CloseIdleConnections(t *testing.T) {
 		require.NoError(t, withdrawal(t.Context(), own))
 		own.CloseIdleConnections()
 	}
+}
+
+// setenv sets the variables of FromEnv, and no others of them.
+func setenv(t *testing.T, baseURL, key, file string) {
+	t.Helper()
+	t.Setenv("GATEWAY_BASE_URL", baseURL)
+	t.Setenv("GATEWAY_API_KEY", key)
+	t.Setenv("GATEWAY_API_KEY_FILE", file)
+}
+
+func keyFile(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "key")
+	require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+	return name
+}
+
+func TestFromEnv(t *testing.T) {
+	for _, tt := range []struct{ name, key, file string }{
+		{"the key in a variable", canary, ""},
+		{"the key in a file", "", canary},
+		{"a file that ends in a line end", "", canary + "\n"},
+		{"a file from Windows", "", canary + "\r\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := serve(t, respond(201, enveloped(withdrawalJSON)))
+			file := ""
+			if tt.file != "" {
+				file = keyFile(t, tt.file)
+			}
+			setenv(t, w.URL, tt.key, file)
+			c, err := gateway.FromEnv(once())
+			require.NoError(t, err)
+			assertNoKey(t, c)
+			_, err = c.Withdrawal(t.Context(), requestID)
+			require.NoError(t, err)
+			assert.Equal(t, canary, w.Requests()[0].Header.Get("x-api-key"))
+		})
+	}
+}
+
+// Each way that the environment can be wrong is refused, by the name of the variable or of the option.
+func TestFromEnv_refuses(t *testing.T) {
+	const url, notLocal = "https://gateway.example", "gateway: new: GATEWAY_BASE_URL: must begin with https://: plain http is for this machine only, or with GATEWAY_PLAIN_HTTP=1"
+	source := gateway.WithAPIKeySource(sameKey)
+	for _, tt := range []struct {
+		name, url, key, file, plain string
+		opt                         gateway.Option
+		want                        string // no text for a client
+	}{
+		{"no base URL", "", canary, "", "", once(), "gateway: new: GATEWAY_BASE_URL: is required"},
+		{"a bad base URL", "ftp://gateway.example", canary, "", "", once(), "gateway: new: GATEWAY_BASE_URL: must begin with https://"},
+		{"plain http", "http://gateway.example", canary, "", "", once(), notLocal},
+		{"plain http, which is turned off", "http://gateway.example", canary, "", "0", once(), notLocal},
+		{"plain http, which is allowed", "http://gateway.example", canary, "", "1", once(), ""},
+		{"plain http, in another word", url, canary, "", "true", once(), "gateway: new: GATEWAY_PLAIN_HTTP: must be 1 or 0"},
+		{"a bad key", url, " " + canary, "", "", once(), "gateway: new: GATEWAY_API_KEY: must not begin or end with a space"},
+		{"no key", url, "", "", "", once(), "gateway: new: GATEWAY_API_KEY: is required, or GATEWAY_API_KEY_FILE; a client without a key of its own needs WithAPIKeySource or WithoutAPIKey"},
+		{"no key in a client without one", url, "", "", "", gateway.WithoutAPIKey(), ""},
+		{"a key in quotes", url, `"` + canary + `"`, "", "", once(), "gateway: new: GATEWAY_API_KEY: has quotes: write the key without them"},
+		{"a key with its name", url, "GATEWAY_API_KEY=" + canary, "", "", once(), "gateway: new: GATEWAY_API_KEY: has NAME=...: write the value alone"},
+		{"both ways of a key", url, canary, "/etc/key", "", once(), "gateway: new: GATEWAY_API_KEY_FILE: must not be set together with GATEWAY_API_KEY"},
+		{"a file that is not there", url, "", filepath.Join(t.TempDir(), canary), "", once(), "gateway: new: GATEWAY_API_KEY_FILE: the file cannot be read: no such file or directory"},
+		{"a file of two lines", url, "", keyFile(t, canary+"\n"+canary+"\n"), "", once(), "gateway: new: GATEWAY_API_KEY_FILE: the file has several lines: write the key alone"},
+		{"no source", url, canary, "", "", gateway.WithAPIKeySource(nil), "gateway: new: WithAPIKeySource: must not be nil"},
+		{"a key and a source", url, canary, "", "", source, "gateway: new: GATEWAY_API_KEY: must be empty with WithAPIKeySource"},
+		{"a file and a source", url, "", keyFile(t, canary), "", source, "gateway: new: GATEWAY_API_KEY_FILE: must be empty with WithAPIKeySource"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			setenv(t, tt.url, tt.key, tt.file)
+			t.Setenv("GATEWAY_PLAIN_HTTP", tt.plain)
+			c, err := gateway.FromEnv(tt.opt)
+			assert.Equal(t, tt.want == "", c != nil)
+			if tt.want == "" {
+				assert.NoError(t, err)
+				return
+			}
+			require.EqualError(t, err, tt.want)
+			assert.ErrorIs(t, err, gateway.ErrInvalidArgument)
+			assertNoKey(t, err)
+		})
+	}
+}
+
+// A key that is replaced in its file is the key of the next call.
+func TestAPIKeyFile(t *testing.T) {
+	t.Parallel()
+	w := serve(t, respond(201, enveloped(withdrawalJSON)))
+	name := keyFile(t, canary)
+	c, err := gateway.New(w.URL, "", once(), gateway.WithAPIKeySource(gateway.APIKeyFile(name)))
+	require.NoError(t, err)
+	for i, key := range []string{canary, "THE-NEXT-KEY-4711", "THE-LAST-KEY-4711"} {
+		next := keyFile(t, key+"\r\n")
+		require.NoError(t, os.Rename(next, name))
+		_, err = c.Withdrawal(t.Context(), requestID)
+		require.NoError(t, err)
+		assert.Equal(t, key, w.Requests()[i].Header.Get("x-api-key"))
+	}
+	assertNoKey(t, c)
+}
+
+// A file without a key is an error that does not have its name, and nothing is sent.
+func TestAPIKeyFile_refuses(t *testing.T) {
+	t.Parallel()
+	const source = "the source of the API key: "
+	for _, tt := range []struct {
+		name, file, want string
+		is               error
+	}{
+		{"none is there", filepath.Join(t.TempDir(), canary), "the file cannot be read: no such file or directory", fs.ErrNotExist},
+		{"a directory", t.TempDir(), "the file cannot be read: it is not a regular file", nil},
+		{"a device", "/dev/zero", "the file cannot be read: it is not a regular file", nil},
+		{"empty", keyFile(t, ""), "the key in the file is required", nil},
+		{"a line end", keyFile(t, "\n"), "the key in the file is required", nil},
+		{"a space before the key", keyFile(t, " "+canary), "the key in the file must not begin or end with a space", nil},
+		{"a space before the line end", keyFile(t, canary+" \n"), "the key in the file must not begin or end with a space", nil},
+		{"an empty line", keyFile(t, canary+"\n\n"), "the file has several lines: write the key alone", nil},
+		{"a tab", keyFile(t, "\t"+canary), "the key in the file must be printable ASCII: no line end, tab or other control character", nil},
+		{"a byte order mark", keyFile(t, "\ufeff"+canary), "the key in the file must be printable ASCII: no line end, tab or other control character", nil},
+		{"two lines", keyFile(t, canary+"\n"+canary), "the file has several lines: write the key alone", nil},
+		{"more after the longest key", keyFile(t, strings.Repeat("k", 4096)+"\r\nx"), "the file has several lines: write the key alone", nil},
+		{"double quotes", keyFile(t, `"`+canary+"\"\n"), "the file has quotes: write the key without them", nil},
+		{"single quotes", keyFile(t, "'"+canary+"'"), "the file has quotes: write the key without them", nil},
+		{"nothing in quotes", keyFile(t, `""`), "the file has quotes: write the key without them", nil},
+		{"an assignment", keyFile(t, "GATEWAY_API_KEY="+canary+"\n"), "the file has NAME=...: write the value alone", nil},
+		{"an assignment in quotes", keyFile(t, `key2="`+canary+`"`), "the file has NAME=...: write the value alone", nil},
+		{"an assignment of a shell", keyFile(t, "export _KEY="+canary), "the file has NAME=...: write the value alone", nil},
+		{"an assignment with spaces", keyFile(t, "key = "+canary+"=="), "the file has NAME=...: write the value alone", nil},
+		{"large", keyFile(t, strings.Repeat("k", 1<<20)), "the key in the file is longer than 4,096 bytes", nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := serve(t, respond(200, ""))
+			c, err := gateway.New(w.URL, "", gateway.WithAPIKeySource(gateway.APIKeyFile(tt.file)))
+			require.NoError(t, err)
+			_, err = c.CreateInvoice(t.Context(), order("A-17"))
+			require.ErrorContains(t, err, source+tt.want)
+			assert.Equal(t, gateway.OutcomeNotSent, gateway.OutcomeOf(err))
+			assert.True(t, tt.is == nil || errors.Is(err, tt.is))
+			assertNoKey(t, err)
+			assert.Empty(t, w.Requests())
+		})
+	}
+}
+
+// What a key may have in it is no reason to refuse it.
+func TestAPIKeyFile_oddKeys(t *testing.T) {
+	t.Parallel()
+	for _, key := range []string{
+		"k", "c2VjcmV0a2V5MQ==", "c2VjcmV0a2V5MTI=", "a+b/c=", "=", "=key", "a-b=c", "1abc=def", `"key`, `key'`, `"key'`, `"`, `a"b"c`, "key with spaces", "export key",
+		strings.Repeat("k", 4096),
+	} {
+		got, err := gateway.APIKeyFile(keyFile(t, key+"\r\n"))(t.Context())
+		require.NoError(t, err, "%.20q", key)
+		assert.Equal(t, key, got)
+	}
+}
+
+// Of a file of any length no more is read than a key can have.
+func TestAPIKeyFile_bound(t *testing.T) {
+	name := keyFile(t, "")
+	require.NoError(t, os.Truncate(name, 64<<20))
+	assert.Less(t, measure.Allocated(func() {
+		_, err := gateway.APIKeyFile(name)(t.Context())
+		assert.Error(t, err)
+	}), uint64(1<<20))
+}
+
+// A named pipe is refused: one without a writer would hold up the call.
+func TestAPIKeyFile_namedPipe(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join(t.TempDir(), "key")
+	if exec.Command("mkfifo", name).Run() != nil {
+		t.Skip("this system has no mkfifo")
+	}
+	_, err := gateway.APIKeyFile(name)(t.Context())
+	assert.EqualError(t, err, "the file cannot be read: it is not a regular file")
 }

@@ -76,8 +76,10 @@ func TestWithHTTPClient(t *testing.T) {
 func TestWithMiddleware(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]gateway.Option{
-		"the client's own transport": nil,
-		"a caller's":                 {gateway.WithHTTPClient(&http.Client{Transport: &http.Transport{}})},
+		"the client's own transport":         nil,
+		"an http.Client without a transport": {gateway.WithHTTPClient(&http.Client{})},
+		"a nil http.Transport":               {gateway.WithHTTPClient(&http.Client{Transport: (*http.Transport)(nil)})},
+		"a caller's":                         {gateway.WithHTTPClient(&http.Client{Transport: &http.Transport{}})},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
