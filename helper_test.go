@@ -193,6 +193,23 @@ func scriptedClient(t *testing.T, responses ...func() (*http.Response, error)) *
 	return s
 }
 
+// paced is a scriptedClient with a policy.
+func paced(t *testing.T, policy gateway.RetryPolicy, responses ...func() (*http.Response, error)) *scripted {
+	t.Helper()
+	p := scriptedClient(t, responses...)
+	p.connect(t, gateway.WithRetry(policy))
+	return p
+}
+
+// waits are the waits between the requests.
+func (s *scripted) waits() []time.Duration {
+	var all []time.Duration
+	for i := 1; i < len(s.at); i++ {
+		all = append(all, s.at[i].Sub(s.at[i-1]))
+	}
+	return all
+}
+
 // connect makes the client again, with options.
 func (s *scripted) connect(t *testing.T, opts ...gateway.Option) {
 	t.Helper()
@@ -202,6 +219,11 @@ func (s *scripted) connect(t *testing.T, opts ...gateway.Option) {
 // respondWith makes a response, new each time.
 func respondWith(status int, body string, headers ...string) func() (*http.Response, error) {
 	return func() (*http.Response, error) { return reply(status, body, headers...), nil }
+}
+
+// saysStatus refuses, with headers in pairs.
+func saysStatus(status int, headers ...string) func() (*http.Response, error) {
+	return respondWith(status, refused("No."), headers...)
 }
 
 // recordsJSON is an array of n records as in a real listing: 40 coins on 12 networks,
