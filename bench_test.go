@@ -1,233 +1,281 @@
-//go:build unix
-
 package gateway_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
+	"runtime"
 	"strconv"
 	"strings"
-	"syscall"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/shopspring/decimal"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/testing/measure"
+	"github.com/cryptogw/gateway/pricing"
 )
 
-// Each benchmark stands beside its floor: what an engineer would have written
-// by hand with net/http and encoding/json, without any of the checks.
-
-// measureCalls measures a call, also by the processor time of the whole program, the
-// collector's included, which other programs on the machine do not change much.
 func measureCalls(b *testing.B, call func() error) {
 	b.Helper()
 	b.ReportAllocs()
-	before := processorTime()
 	for b.Loop() {
 		if err := call(); err != nil {
 			b.Fatal(err)
 		}
 	}
-	b.ReportMetric(float64(processorTime()-before)/float64(b.N), "cpu-ns/op")
 }
 
 func BenchmarkWithdrawal(b *testing.B) {
-	body := enveloped(withdrawalJSON)
-	transport := memory{body}.client()
-	b.Run("client", func(b *testing.B) {
-		c := inMemory(b, body)
-		measureCalls(b, func() error {
-			_, err := c.Withdrawal(b.Context(), requestID)
-			return err
-		})
-	})
-	b.Run("floor", func(b *testing.B) {
-		measureCalls(b, func() error {
-			var w handWithdrawal
-			return byHand(b.Context(), transport, inMemoryURL, "/api/withdrawal/inquiry/"+requestID, &w)
-		})
-	})
+	c := inMemory(b, enveloped(withdrawalJSON))
+	measureCalls(b, func() error { return withdrawal(b.Context(), c) })
 }
 
+// Each invoice is for another order: of an equal call the guard has the invoice.
 func BenchmarkCreateInvoice(b *testing.B) {
-	body := enveloped(invoiceJSON)
-	b.Run("client", func(b *testing.B) {
-		c := inMemory(b, body)
-		invoice, orders := order("A-17"), 0
-		measureCalls(b, func() error {
-			orders++ // of an equal call the guard has the invoice
-			invoice.OrderID = strconv.Itoa(orders)
-			_, err := c.CreateInvoice(b.Context(), invoice)
-			return err
+	for name, step := range map[string]int{"new": 1, "replay": 0} {
+		b.Run(name, func(b *testing.B) {
+			c, orders := inMemory(b, enveloped(invoiceJSON)), 0
+			measureCalls(b, func() error {
+				orders += step
+				_, err := c.CreateInvoice(b.Context(), order(strconv.Itoa(orders)))
+				return err
+			})
 		})
-	})
-	b.Run("replay", func(b *testing.B) {
-		c, invoice := inMemory(b, body), order("A-17")
-		measureCalls(b, func() error {
-			_, err := c.CreateInvoice(b.Context(), invoice)
-			return err
-		})
-	})
-	b.Run("lookup", func(b *testing.B) {
-		guard, known := &gateway.MemoryGuard{}, gateway.Order{Request: order("A-17")}
-		_, err := guard.Begin(b.Context(), known)
-		require.NoError(b, err)
-		_, err = guard.End(b.Context(), known, gateway.OrderRecord{Outcome: gateway.OutcomeSucceeded, Request: known.Request})
-		require.NoError(b, err)
-		measureCalls(b, func() error {
-			_, err := guard.Begin(b.Context(), known)
-			return err
-		})
-	})
-	invoice := handInvoice{
-		APIKey: canary, OrderID: "A-17",
-		Price: decimal.RequireFromString("10.50"), Amount: decimal.RequireFromString("10.4895"),
 	}
-	b.Run("floor", func(b *testing.B) {
-		c := memory{body}.client()
-		measureCalls(b, func() error {
-			var created json.RawMessage
-			return postByHand(b.Context(), c, inMemoryURL, "/api/invoice/create", invoice, &created)
-		})
-	})
 }
 
-func byHand(ctx context.Context, c *http.Client, base, path string, result any) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+path, nil)
-	if err != nil {
-		return err
-	}
-	req.Header.Set("x-api-key", canary)
-	return sendByHand(c, req, result)
-}
-
-func postByHand(ctx context.Context, c *http.Client, base, path string, payload, result any) error {
-	body, err := json.Marshal(payload)
-	if err != nil {
-		return err
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, base+path, bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	return sendByHand(c, req, result)
-}
-
-func sendByHand(c *http.Client, req *http.Request, result any) error {
-	req.Header.Set("Accept", "application/json")
-	req.Header.Set("Content-Type", "application/json") // docs/interface.md asks for it, but in a listing
-	resp, err := c.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode/100 != 2 {
-		return fmt.Errorf("status %d", resp.StatusCode)
-	}
-	envelope := struct {
-		Message string          `json:"message"`
-		Result  any             `json:"result"`
-		Meta    json.RawMessage `json:"meta"`
-	}{Result: result}
-	return json.NewDecoder(resp.Body).Decode(&envelope)
-}
-
-type handWithdrawal struct {
-	Status            string          `json:"status"`
-	Destination       string          `json:"destination"`
-	Amount            decimal.Decimal `json:"amount"`
-	Fee               decimal.Decimal `json:"fee"`
-	Coin              string          `json:"coin"`
-	Network           string          `json:"network"`
-	WithdrawRequestID string          `json:"withdrawRequestId"`
-}
-
-type handInvoice struct {
-	APIKey       string          `json:"apiKey"`
-	Price        decimal.Decimal `json:"price"`
-	OrderID      string          `json:"orderId"`
-	BaseCurrency string          `json:"baseCurrency,omitempty"`
-	CoinSymbol   string          `json:"coinSymbol,omitempty"`
-	NetworkName  string          `json:"networkName,omitempty"`
-	Amount       decimal.Decimal `json:"amount"`
-}
-
-// A listing has a second floor: validating the same bytes, and no more.
+// A listing stands beside its floor: validating the same bytes, and no more.
 func BenchmarkCoinNetworks(b *testing.B) {
 	for _, n := range []int{1, 25, 100, 1000, 5000} {
-		b.Run(fmt.Sprintf("pairs=%d", n), func(b *testing.B) { benchmarkListing(b, enveloped(recordsJSON(n))) })
+		body := enveloped(recordsJSON(n, 40, 12, 7))
+		b.Run(fmt.Sprintf("pairs=%d/client", n), func(b *testing.B) {
+			c := inMemory(b, body)
+			measureCalls(b, func() error {
+				_, err := c.CoinNetworks(b.Context())
+				return err
+			})
+		})
+		b.Run(fmt.Sprintf("pairs=%d/validated", n), func(b *testing.B) {
+			measureCalls(b, func() error {
+				_, err := jsontext.NewDecoder(strings.NewReader(body)).ReadValue()
+				return err
+			})
+		})
 	}
 }
 
-func benchmarkListing(b *testing.B, body string) {
-	b.Run("client", func(b *testing.B) {
-		c := inMemory(b, body)
-		measureCalls(b, func() error {
-			_, err := c.CoinNetworks(b.Context())
-			return err
-		})
-	})
-	b.Run("floor", func(b *testing.B) {
-		c := memory{body}.client()
-		measureCalls(b, func() error {
-			var pairs []handPair
-			return byHand(b.Context(), c, inMemoryURL, "/api/networks-coins", &pairs)
-		})
-	})
-	b.Run("validated", func(b *testing.B) {
-		measureCalls(b, func() error {
-			_, err := jsontext.NewDecoder(strings.NewReader(body)).ReadValue()
-			return err
-		})
-	})
-}
+// What a call takes of memory does not depend on the machine, so that it can be
+// guarded where time cannot. That a lookup allocates nothing is tested with the
+// cache and the catalog. The tests are not parallel: what is counted is what
+// the whole program allocates.
 
-type handPair struct {
-	ID             string          `json:"id"`
-	WithdrawalFee  decimal.Decimal `json:"withdrawalFee"`
-	SwapFee        decimal.Decimal `json:"swapFee"`
-	MinWithdraw    decimal.Decimal `json:"minWithdraw"`
-	MaxWithdraw    decimal.Decimal `json:"maxWithdraw"`
-	Depositable    bool            `json:"depositable"`
-	Withdrawable   bool            `json:"withdrawable"`
-	Confirmations  int             `json:"confirmation"`
-	ArrivalTime    int             `json:"arrivalTime"`
-	ExpirationTime int             `json:"expirationTime"`
-	NetworkID      string          `json:"networkId"`
-	CoinID         string          `json:"coinId"`
-	CreatedAt      time.Time       `json:"created_at"`
-	UpdatedAt      time.Time       `json:"updated_at"`
-	Network        struct {
-		ID        string    `json:"id"`
-		Name      string    `json:"name"`
-		IsActive  bool      `json:"isActive"`
-		CreatedAt time.Time `json:"created_at"`
-		UpdatedAt time.Time `json:"updated_at"`
-	} `json:"network"`
-	Coin struct {
-		ID        string          `json:"id"`
-		Name      string          `json:"name"`
-		Symbol    string          `json:"symbol"`
-		Precision int             `json:"precision"`
-		MinAmount decimal.Decimal `json:"minAmount"`
-		IsActive  bool            `json:"isActive"`
-		CreatedAt time.Time       `json:"created_at"`
-		UpdatedAt time.Time       `json:"updated_at"`
-	} `json:"coin"`
-}
-
-// processorTime is the processor time that the program has used, in nanoseconds.
-func processorTime() int64 {
-	var used syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &used) != nil {
-		return 0
+// Of what is counted, 6 allocations and 550 bytes are the transport's, and 2 and 350 more
+// net/http's for a body. Each invoice is for another order, since the guard refuses a
+// second one.
+func TestAllocations_call(t *testing.T) {
+	ctx, invoice, known, orders := context.Background(), order("A-17"), order("A-18"), 0
+	for _, tt := range []struct {
+		name, result  string
+		call          func(*gateway.Client) error
+		allocs, bytes float64 // at most
+	}{
+		{"a read", withdrawalJSON, func(c *gateway.Client) error {
+			_, err := c.Withdrawal(ctx, requestID)
+			return err
+		}, 48, 5000},
+		{"a read with a deadline", withdrawalJSON, func(c *gateway.Client) error {
+			ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+			defer cancel()
+			_, err := c.Withdrawal(ctx, requestID)
+			return err
+		}, 53, 5500},
+		{"an invoice", invoiceJSON, func(c *gateway.Client) error {
+			orders++
+			invoice.OrderID = strconv.Itoa(orders)
+			_, err := c.CreateInvoice(ctx, invoice)
+			return err
+		}, 62, 7000},
+		{"an invoice that the guard has", invoiceJSON, func(c *gateway.Client) error {
+			_, err := c.CreateInvoice(ctx, known)
+			return err
+		}, 9, 2100},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := inMemory(t, enveloped(tt.result))
+			call := func() { require.NoError(t, tt.call(c)) }
+			assert.LessOrEqual(t, least(func() float64 { return testing.AllocsPerRun(200, call) }), tt.allocs*measure.Slack(), "allocations")
+			bytes := func() float64 {
+				return float64(measure.Allocated(func() {
+					for range 200 {
+						call()
+					}
+				})) / 200
+			}
+			assert.LessOrEqual(t, least(bytes), tt.bytes*measure.Slack(), "bytes")
+		})
 	}
-	return used.Utime.Nano() + used.Stime.Nano()
+}
+
+// A record takes the same in a listing of any length: its identifier, and no memory but for the text of the response, the
+// tree of its values, and what is in the result. What is allocated besides, all of it together, is more than is in use at any one
+// time.
+func TestAllocations_record(t *testing.T) {
+	const (
+		toBegin = 750       // allocations, most of which read a coin or a network for the first time
+		besides = 256 << 10 // bytes
+		first   = 32 << 10  // bytes of what is in the result once
+		most    = 480       // bytes of a record
+	)
+	for _, n := range []int{100, 1000, 5000, 10_000} {
+		t.Run(strconv.Itoa(n), func(t *testing.T) {
+			c := inMemory(t, listingOf(n))
+			tree := 24 * (strings.Count(listingOf(n), ",") + 3*n) // 24 bytes a value
+			besides := int(measure.Slack()) * (besides + len(listingOf(n)) + tree)
+			cost := costOfListing(t, c, n)
+			for tries := 1; tries < 3 && cost.beside > besides; tries++ { // another test may have left something running
+				cost = costOfListing(t, c, n)
+			}
+			assert.LessOrEqual(t, cost.allocs, toBegin+n)
+			// With the race detector slices.Grow allocates a second time.
+			assert.LessOrEqual(t, cost.beside, besides+cost.result*int(measure.Slack()-1))
+			assert.LessOrEqual(t, cost.result, first+most*n)
+		})
+	}
+}
+
+// A listingCost is what a listing has allocated: bytes in the result, and beside
+// it.
+type listingCost struct{ allocs, result, beside int }
+
+func costOfListing(t *testing.T, c *gateway.Client, n int) listingCost {
+	t.Helper()
+	var before, after, end runtime.MemStats
+	runtime.GC()
+	runtime.GC() // pools give up what they hold in the second
+	runtime.ReadMemStats(&before)
+	pairs, err := c.CoinNetworks(context.Background())
+	runtime.ReadMemStats(&after)
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&end)
+	runtime.KeepAlive(c) // and the response
+	runtime.KeepAlive(pairs)
+	require.NoError(t, err)
+	require.Len(t, pairs, n)
+	result := int(end.HeapAlloc) - int(before.HeapAlloc)
+	return listingCost{int(after.Mallocs - before.Mallocs), result, int(after.TotalAlloc-before.TotalAlloc) - result}
+}
+
+// What a merchant has for long takes, on the heap and on stacks. Not parallel, because it
+// measures.
+func TestMemory(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		bound int
+		build func(t *testing.T) (kept any)
+	}{
+		{"a client at rest", 128 << 10, func(t *testing.T) any {
+			c := inMemory(t, enveloped(withdrawalJSON))
+			require.NoError(t, withdrawal(t.Context(), c))
+			return c
+		}},
+		{"256 callers that wait", 12 << 20, callersThatWait},
+		{"a catalog of 10,000 pairs", 10 << 20, func(t *testing.T) any {
+			pairs, err := inMemory(t, enveloped(recordsJSON(10_000, 200, 20, 10_000))).CoinNetworks(t.Context())
+			require.NoError(t, err)
+			return pricing.NewCatalog(pairs)
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			before := memoryInUse()
+			kept := tt.build(t)
+			bytes := memoryInUse() - before
+			runtime.KeepAlive(kept)
+			t.Logf("%d KiB", bytes>>10)
+			assert.Less(t, bytes, tt.bound)
+		})
+	}
+}
+
+func callersThatWait(t *testing.T) any {
+	const callers = 256
+	together := &barrier{missing: callers + 1, arrived: make(chan struct{}, callers), open: make(chan struct{})}
+	c := newClient(t, inMemoryURL, gateway.WithHTTPClient(&http.Client{Transport: together}), once())
+	var all sync.WaitGroup
+	for range callers {
+		all.Go(func() {
+			_, err := c.ExchangeRates(context.Background()) // which ends after the test
+			assert.NoError(t, err)
+		})
+	}
+	for range callers {
+		<-together.arrived
+	}
+	t.Cleanup(func() { close(together.open); all.Wait() })
+	return c
+}
+
+// memoryInUse returns the bytes of the heap that live, and of stacks.
+func memoryInUse() int {
+	var stats runtime.MemStats
+	runtime.GC()
+	runtime.GC() // pools give up what they hold in the second
+	runtime.ReadMemStats(&stats)
+	return int(stats.HeapAlloc + stats.StackInuse)
+}
+
+// recordsJSON is an array of n records as in a real listing: with identifiers of their own, of so many coins on so many
+// networks, with so many fees.
+func recordsJSON(n, coins, networks, fees int) string {
+	records := make([]string, n)
+	for i := range records {
+		coin, network := fmt.Sprintf("%03d", i%coins), fmt.Sprintf("%02d", i/coins%networks)
+		records[i] = strings.NewReplacer(
+			pairID, fmt.Sprintf("7c9d6d0e-2f0f-4d7e-9a53-%012d", i), `"1.5"`, fmt.Sprintf(`"%d.5"`, i%fees),
+			"1b0a4c5d-93c5-4a5a-8f3e-6a1f0b7c2d33", "1b0a4c5d-93c5-4a5a-8f3e-6a1f0b7c2d"+network,
+			"5e3f7a90-1c2b-4d3e-8f4a-9b0c1d2e3f44", "5e3f7a90-1c2b-4d3e-8f4a-9b0c1d2e3"+coin,
+			"Tron (TRC20)", "Network "+network, "USDT", "C"+coin,
+		).Replace(pairJSON)
+	}
+	return "[" + strings.Join(records, ",") + "]"
+}
+
+// listingOf is a response with n pairs, of which 1,000 differ.
+func listingOf(n int) string {
+	some := strings.Trim(recordsJSON(min(n, 1000), 40, 12, 7), "[]")
+	return enveloped("[" + strings.Repeat(some+",", max(n/1000, 1)-1) + some + "]")
+}
+
+// least returns the least of three counts: what runs besides can only add.
+func least(count func() float64) float64 { return min(count(), count(), count()) }
+
+// A barrier is a transport that holds all responses until the missing requests have
+// arrived.
+type barrier struct {
+	mu      sync.Mutex
+	missing int
+	arrived chan struct{} // has one for each request, if it is not nil
+	open    chan struct{}
+}
+
+func (b *barrier) RoundTrip(req *http.Request) (*http.Response, error) {
+	b.mu.Lock()
+	if b.missing--; b.missing == 0 {
+		close(b.open)
+	}
+	b.mu.Unlock()
+	if b.arrived != nil {
+		b.arrived <- struct{}{}
+	}
+	select {
+	case <-b.open:
+		return memory{enveloped(ratesJSON)}.RoundTrip(req)
+	case <-req.Context().Done():
+		return nil, req.Context().Err()
+	}
 }

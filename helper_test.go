@@ -226,42 +226,6 @@ func saysStatus(status int, headers ...string) func() (*http.Response, error) {
 	return respondWith(status, refused("No."), headers...)
 }
 
-// recordsJSON is an array of n records as in a real listing: 40 coins on 12 networks,
-// repeated, with identifiers of their own and a few fees.
-func recordsJSON(n int) string {
-	var all strings.Builder
-	for i := range n {
-		if i > 0 {
-			all.WriteByte(',')
-		}
-		coin, network := fmt.Sprintf("c%d", i%40), fmt.Sprintf("n%d", i/40%12)
-		all.WriteString(strings.NewReplacer(
-			pairID, fmt.Sprintf("7c9d6d0e-2f0f-4d7e-9a53-%012d", i),
-			`"1.5"`, fmt.Sprintf(`"%d.5"`, i%7),
-			"1b0a4c5d-93c5-4a5a-8f3e-6a1f0b7c2d33", "1b0a4c5d-93c5-4a5a-8f3e-6a1f0b7c2"+network,
-			"5e3f7a90-1c2b-4d3e-8f4a-9b0c1d2e3f44", "5e3f7a90-1c2b-4d3e-8f4a-9b0c1d2e3"+coin,
-			"Tron (TRC20)", "Network "+network, "USDT", strings.ToUpper(coin),
-		).Replace(pairJSON))
-	}
-	return "[" + all.String() + "]"
-}
-
-// catalogJSON is an array of n records of 200 coins on 20 networks, each with a fee of its
-// own.
-func catalogJSON(n int) string {
-	records := make([]string, n)
-	for i := range records {
-		coin, network := fmt.Sprintf("%03d", i%200), fmt.Sprintf("%02d", i/200%20)
-		records[i] = strings.NewReplacer(
-			pairID, fmt.Sprintf("7c9d6d0e-2f0f-4d7e-9a53-%012d", i), `"1.5"`, fmt.Sprintf(`"%d.%d"`, i/7, i%7),
-			"1b0a4c5d-93c5-4a5a-8f3e-6a1f0b7c2d33", "1b0a4c5d-93c5-4a5a-8f3e-6a1f0b7c2d"+network,
-			"5e3f7a90-1c2b-4d3e-8f4a-9b0c1d2e3f44", "5e3f7a90-1c2b-4d3e-8f4a-9b0c1d2e3"+coin,
-			"Tron (TRC20)", "Network "+network, "USDT", "C"+coin,
-		).Replace(pairJSON)
-	}
-	return "[" + strings.Join(records, ",") + "]"
-}
-
 // once turns retries off.
 func once() gateway.Option { return gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1}) }
 
