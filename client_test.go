@@ -170,6 +170,7 @@ func TestClient_Check(t *testing.T) {
 		{"a client without a key", 200, enveloped("[" + pairJSON + "]"), keyless, nil, nil, listing},
 		{"a listing that is not there", 404, refused("Not found."), keyless, nil, []string{"gateway: coin_networks: 404"}, listing},
 		{"a guard that is not ready", 200, enveloped(balanceJSON), nil, noTable, []string{"gateway: check: the order guard: there is no table"}, balance},
+		{"a guard whose error has the key in it", 200, enveloped(balanceJSON), nil, errors.New("no table for " + canary), []string{"no table for [REDACTED]"}, balance},
 		{"neither is ready", 503, refused("Not now."), nil, noTable, []string{"gateway: balance: 503", "there is no table"}, balance},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -186,7 +187,8 @@ func TestClient_Check(t *testing.T) {
 				assert.ErrorContains(t, err, part)
 			}
 			assert.Equal(t, tt.want == nil, err == nil, "%v", err)
-			assert.Equal(t, tt.guard != nil, errors.Is(err, noTable))
+			assert.Equal(t, tt.guard == noTable, errors.Is(err, noTable))
+			assertNoKey(t, err)
 			assert.Equal(t, tt.target, only(t, w).Target)
 		})
 	}
@@ -326,7 +328,7 @@ func (c *countingCloser) CloseIdleConnections() { c.closed++ }
 // The idle connections are those of the caller's transport; errors of calls do not close them.
 func TestClient_CloseIdleConnections(t *testing.T) {
 	t.Parallel()
-	counting := &countingCloser{RoundTripper: tripper(statusTrip(404, refused("No.")))}
+	counting := &countingCloser{RoundTripper: tripper(respondAlways(404))}
 	c := newClient(t, "http://localhost", gateway.WithHTTPClient(&http.Client{Transport: counting}))
 	for range 3 {
 		require.Error(t, withdrawal(t.Context(), c))
@@ -335,7 +337,7 @@ func TestClient_CloseIdleConnections(t *testing.T) {
 	c.CloseIdleConnections()
 	assert.Equal(t, 1, counting.closed)
 
-	newClient(t, "http://localhost", through(statusTrip(404, refused("No.")))).CloseIdleConnections() // a RoundTripper without the method
+	newClient(t, "http://localhost", through(respondAlways(404))).CloseIdleConnections() // a RoundTripper without the method
 	w := serve(t, respond(201, enveloped(withdrawalJSON)))
 	own, err := gateway.New(w.URL, canary)
 	require.NoError(t, err)

@@ -332,6 +332,8 @@ func TestRetry_fullJitter(t *testing.T) {
 	}{
 		{"the defaults", gateway.RetryPolicy{}, 500, []time.Duration{1e8, 2e8}},
 		{"the defaults after 503", gateway.RetryPolicy{}, 503, []time.Duration{1e9, 2e9}},
+		{"BaseDelay alone, above the default of MaxDelay", gateway.RetryPolicy{BaseDelay: 8e9}, 500, []time.Duration{8e9, 8e9}},
+		{"MaxDelay alone, below the default of BaseDelay", gateway.RetryPolicy{MaxDelay: 5e7}, 500, []time.Duration{5e7, 5e7}},
 		{"all are set", gateway.RetryPolicy{MaxAttempts: 4, BaseDelay: 3e9, MaxDelay: 7e9}, 500, []time.Duration{3e9, 6e9, 7e9}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
