@@ -311,11 +311,12 @@ func TestWithDecoder(t *testing.T) {
 	t.Run("it is not asked about nothing", func(t *testing.T) {
 		t.Parallel()
 		for result, fails := range map[string]bool{`[]`: false, `{}`: false, `null`: true} {
-			c := cannedClient(t, 200, enveloped(result), gateway.WithRatesDecoder(func(json.RawMessage) ([]gateway.Rate, error) {
-				t.Error("it is called")
-				return nil, nil
-			}))
+			c := cannedClient(t, 200, enveloped(result),
+				gateway.WithRatesDecoder(func(json.RawMessage) ([]gateway.Rate, error) { return nil, errMine }),
+				gateway.WithBalanceDecoder(func(json.RawMessage) ([]gateway.BalanceAmount, error) { return nil, errMine }))
 			_, err := c.ExchangeRates(t.Context())
+			assert.Equal(t, fails, err != nil, result)
+			_, err = c.Balance(t.Context(), gateway.BalanceQuery{})
 			assert.Equal(t, fails, err != nil, result)
 		}
 	})
