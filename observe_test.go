@@ -49,6 +49,7 @@ func TestObserver(t *testing.T) {
 		}{
 			{s.status, s.body(), 1, gateway.OutcomeSucceeded},
 			{404, `{"message":"No.","result":[],"meta":{},"odd":1}`, 1, refusal},
+			{500, refused("No."), 1, outcomeWithoutProof(s)},
 			{0, "", 0, gateway.OutcomeNotSent},
 		} {
 			synctest.Test(t, func(t *testing.T) {
@@ -63,7 +64,7 @@ func TestObserver(t *testing.T) {
 					starts = append(starts, c)
 					return nil
 				}}
-				c := newClient(t, "http://localhost", recordEnds(&ends), gateway.WithObserver(w.observer()), gateway.WithObserver(start), through(func(req *http.Request) (*http.Response, error) {
+				c := newClient(t, "http://localhost", once(), recordEnds(&ends), gateway.WithObserver(w.observer()), gateway.WithObserver(start), through(func(req *http.Request) (*http.Response, error) {
 					time.Sleep(40 * time.Millisecond) // of the bubble
 					call, ok := gateway.CallFromContext(req.Context())
 					assert.True(t, ok)
@@ -78,6 +79,9 @@ func TestObserver(t *testing.T) {
 				}}, ends)
 				assert.Equal(t, tt.outcome, gateway.OutcomeOf(err))
 				require.Len(t, w.attempts, tt.attempts)
+				if unknown, ok := errors.AsType[*gateway.OutcomeUnknownError](err); ok {
+					err = unknown.Cause // what an attempt is reported with
+				}
 				for _, a := range w.attempts {
 					assert.Equal(t, gateway.Attempt{Operation: s.op, Route: s.route, Number: 1, StatusCode: tt.status, Err: err, Duration: took}, a)
 				}
@@ -87,70 +91,38 @@ func TestObserver(t *testing.T) {
 	})
 }
 
+// Each attempt has its own error and the wait after it; the last one has the error of the call, and no wait.
 func TestObserver_retries(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var w recorder
 		p := scriptedClient(t, respondWith(503, refused("Not now."), "Retry-After", "7"), func() (*http.Response, error) {
 			return nil, refusedConnection("connect")
-		}, respondWith(201, enveloped(withdrawalJSON)))
+		}, respondWith(201, enveloped(strings.Replace(withdrawalJSON, requestID, "other", 1))))
 		p.connect(t, gateway.WithObserver(w.observer()))
-		require.NoError(t, withdrawal(t.Context(), p.client))
+		err := withdrawal(t.Context(), p.client)
+		require.ErrorIs(t, err, gateway.ErrResponseMismatch)
 
 		require.Len(t, w.attempts, 3)
-		busy, lost, good := w.attempts[0], w.attempts[1], w.attempts[2]
-		assert.Equal(t, 503, busy.StatusCode)
-		assert.ErrorIs(t, busy.Err, gateway.ErrServer)
+		busy, lost, last := w.attempts[0], w.attempts[1], w.attempts[2]
 		assert.EqualError(t, busy.Err, `gateway: withdrawal: 503: "Not now."; retry after 7s`)
 		assert.Equal(t, 7*time.Second, busy.Wait)
 		assert.Zero(t, lost.StatusCode, "there was no response")
 		var failure *gateway.TransportError
 		assert.ErrorAs(t, lost.Err, &failure)
 		assert.Equal(t, p.at[2].Sub(p.at[1]), lost.Wait)
-		assert.Equal(t, gateway.Attempt{Operation: "withdrawal", Route: subjectNamed("Withdrawal").route, Number: 3, StatusCode: 201}, good)
+		for i, status := range []int{503, 0, 201} {
+			assert.Equal(t, i+1, w.attempts[i].Number)
+			assert.Equal(t, status, w.attempts[i].StatusCode)
+		}
+		assert.Equal(t, err, last.Err)
+		assert.Zero(t, last.Wait)
 	})
 }
 
 func withdrawal(ctx context.Context, c *gateway.Client) error {
 	_, err := c.Withdrawal(ctx, requestID)
 	return err
-}
-
-// The last attempt is reported once, with the error of the call and without a wait.
-func TestObserver_failures(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		name     string
-		status   int
-		body     string
-		attempts int
-		want     error
-	}{
-		{"a refusal", 401, refused("No."), 1, gateway.ErrUnauthorized},
-		{"a server that fails three times", 500, refused("No."), 3, gateway.ErrServer},
-		{"a response with another record", 201, enveloped(strings.Replace(withdrawalJSON, requestID, "other", 1)), 1, gateway.ErrResponseMismatch},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				var w recorder
-				c := newClient(t, "http://localhost", gateway.WithObserver(w.observer()), through(func(*http.Request) (*http.Response, error) {
-					return reply(tt.status, tt.body), nil
-				}))
-				_, err := c.Withdrawal(t.Context(), requestID)
-				require.ErrorIs(t, err, tt.want)
-				require.Len(t, w.attempts, tt.attempts)
-				last := w.attempts[tt.attempts-1]
-				assert.Equal(t, err, last.Err)
-				assert.Zero(t, last.Wait)
-				for i, a := range w.attempts {
-					assert.Equal(t, i+1, a.Number)
-					assert.Equal(t, tt.status, a.StatusCode)
-					assert.Equal(t, i+1 < tt.attempts, a.Wait > 0, "there is a wait before another attempt, and only there")
-				}
-			})
-		})
-	}
 }
 
 type tenantKey struct{}
@@ -313,6 +285,16 @@ func TestObserver_drift(t *testing.T) {
 	}
 }
 
+// A merchant whose name has the key in it is reported without it.
+func TestObserver_merchant(t *testing.T) {
+	t.Parallel()
+	var ends []gateway.Call
+	c := cannedClient(t, 201, enveloped(withdrawalJSON), recordEnds(&ends))
+	_, err := c.Withdrawal(t.Context(), requestID, gateway.WithMerchant("shop of "+canary))
+	require.NoError(t, err)
+	assert.Equal(t, "shop of [REDACTED]", ends[0].Merchant)
+}
+
 // The number of drifts that one response can cause is bounded.
 func TestObserver_driftIsBounded(t *testing.T) {
 	t.Parallel()
@@ -351,38 +333,45 @@ func TestWithLogger(t *testing.T) {
 }
 
 // Without a logger, the default one gets the warnings and errors, but not those of retried attempts, whatever its
-// level. Not parallel, because it changes the default logger.
+// level. The error of a call is for the caller to log. Not parallel, because it changes the default logger.
 func TestNew_defaultLogger(t *testing.T) {
+	const (
+		drift     = "level=WARN msg=\"gateway: drift\"\n"
+		mayExist  = "level=WARN msg=\"gateway: an invoice may exist: look the order up\"\n"
+		notStored = "level=ERROR msg=\"gateway: the order guard could not record the outcome\"\n"
+	)
+	guarded := func(g *recordingGuard) []gateway.Option { return []gateway.Option{gateway.WithOrderGuard(g)} }
 	for _, tt := range []struct {
 		name, call string
 		opts       []gateway.Option
+		status     int
 		body, want string
 	}{
-		{"a call that succeeds", "Withdrawal", nil, enveloped(withdrawalJSON), ""},
-		{"drift", "Withdrawal", nil, strings.Replace(enveloped(withdrawalJSON), `{`, `{"x":1,`, 1), "level=WARN msg=\"gateway: drift\"\n"},
-		{"a record that is skipped", "CoinNetworks", nil, enveloped("[" + pairJSON + ",1]"), "level=WARN msg=\"gateway: drift\"\n"},
-		{"an invoice that may exist", "CreateInvoice", nil, `{"message":"No."}`, "level=WARN msg=\"gateway: drift\"\nlevel=WARN msg=\"gateway: an invoice may exist: look the order up\"\n"},
-		{
-			"an outcome that cannot be recorded", "CreateInvoice",
-			[]gateway.Option{gateway.WithOrderGuard(new(recordingGuard))},
-			enveloped(invoiceJSON),
-			"level=ERROR msg=\"gateway: the order guard could not record the outcome\"\n",
-		},
+		{"a call that succeeds", "Withdrawal", nil, 201, enveloped(withdrawalJSON), ""},
+		{"drift", "Withdrawal", nil, 201, strings.Replace(enveloped(withdrawalJSON), `{`, `{"x":1,`, 1), drift},
+		{"a record that is skipped", "CoinNetworks", nil, 200, enveloped("[" + pairJSON + ",1]"), drift},
+		{"a read that fails", "Withdrawal", nil, 500, refused("No."), ""},
+		{"an invoice that is refused", "CreateInvoice", nil, 422, refused("No."), ""},
+		{"an invoice that may exist", "CreateInvoice", nil, 500, refused("No."), mayExist},
+		{"an invoice that may exist, and drift", "CreateInvoice", nil, 200, `{"message":"No."}`, drift + mayExist},
+		{"an order that was unknown before", "CreateInvoice", guarded(&recordingGuard{lease: gateway.Lease{State: gateway.OrderUnknown}}), 0, "", mayExist},
+		{"a guard that cannot say", "CreateInvoice", guarded(&recordingGuard{fails: errOfTheGuard}), 0, "", ""},
+		{"an outcome that cannot be recorded", "CreateInvoice", guarded(new(recordingGuard)), 200, enveloped(invoiceJSON), notStored},
 		{
 			"an attempt that is retried", "Withdrawal",
 			[]gateway.Option{
 				gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 2, BaseDelay: 1, MaxDelay: 1}),
 				through(func(*http.Request) (*http.Response, error) { return reply(500, "{}"), nil }),
 			},
-			"", "",
+			0, "", "",
 		},
-		{"a logger that discards", "Withdrawal", []gateway.Option{gateway.WithLogger(slog.New(slog.DiscardHandler))}, "{}", ""},
+		{"a logger that discards", "Withdrawal", []gateway.Option{gateway.WithLogger(slog.New(slog.DiscardHandler))}, 200, "{}", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var out strings.Builder
 			before := slog.Default()
 			defer slog.SetDefault(before)
-			c := cannedClient(t, 200, tt.body, append([]gateway.Option{gateway.WithOrderGuard(new(gateway.MemoryGuard))}, tt.opts...)...)
+			c := cannedClient(t, tt.status, tt.body, append([]gateway.Option{gateway.WithOrderGuard(new(gateway.MemoryGuard))}, tt.opts...)...)
 			slog.SetDefault(slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: onlyMessage})))
 			_, _ = subjectNamed(tt.call).call(t.Context(), c)
 			assert.Equal(t, tt.want, out.String())
@@ -441,39 +430,6 @@ func TestWithObserver_adds(t *testing.T) {
 // recordEnds returns an observer that appends the calls that have ended.
 func recordEnds(ends *[]gateway.Call) gateway.Option {
 	return gateway.WithObserver(gateway.Observer{End: func(_ context.Context, c gateway.Call) { *ends = append(*ends, c) }})
-}
-
-// An invoice that may exist is a warning, unless another call tells more.
-func TestWithLogger_unknownOutcome(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		name   string
-		status int
-		guard  gateway.OrderGuard
-		warns  int
-	}{
-		{"an unknown outcome", 500, &gateway.MemoryGuard{}, 1},
-		{"an order that was unknown before", 0, &recordingGuard{lease: gateway.Lease{State: gateway.OrderUnknown}}, 1},
-		{"a refusal", 422, &gateway.MemoryGuard{}, 0},
-		{"a guard that cannot say", 0, &recordingGuard{fails: errOfTheGuard}, 0},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			var log bytes.Buffer
-			var w recorder
-			c := cannedClient(t, tt.status, refused("No."), gateway.WithOrderGuard(tt.guard), gateway.WithObserver(w.observer()),
-				gateway.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
-			_, err := c.CreateInvoice(t.Context(), order("A-17"))
-			require.Error(t, err)
-			for _, a := range w.attempts {
-				refusal, _ := errors.AsType[*gateway.APIError](a.Err)
-				require.NotNil(t, refusal, "an attempt is reported with its own cause: %v", a.Err)
-				assert.Equal(t, tt.status, refusal.StatusCode)
-			}
-			assert.Equal(t, tt.warns, strings.Count(log.String(), `level=WARN msg="gateway: an invoice may exist: look the order up"`))
-			assert.Equal(t, tt.warns, strings.Count(log.String(), "level="))
-		})
-	}
 }
 
 // The logger remembers 1,024 places of drift. One more, and all are logged again.

@@ -543,4 +543,18 @@ func TestClient_WaitWithdrawal_unknownStatus(t *testing.T) {
 			}
 		}
 	})
+
+	synctest.Test(t, func(t *testing.T) {
+		var drift []gateway.Drift
+		polls := 0
+		c := newClient(t, "http://localhost", collect(&drift), through(func(*http.Request) (*http.Response, error) {
+			if polls++; polls > 70 {
+				return withdrawalIn("COMPLETED")()
+			}
+			return withdrawalIn(fmt.Sprint("HELD-", polls))()
+		}))
+		_, err := c.WaitWithdrawal(t.Context(), requestID, gateway.WaitOptions{})
+		require.NoError(t, err)
+		assert.Len(t, drift, 64, "of a wait with 70 statuses")
+	})
 }
