@@ -1,8 +1,11 @@
 package gateway_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"runtime"
 	"strconv"
@@ -30,16 +33,62 @@ func measureCalls(b *testing.B, call func() error) {
 	}
 }
 
-func BenchmarkWithdrawal(b *testing.B) {
-	c := inMemory(b, enveloped(withdrawalJSON))
-	measureCalls(b, func() error { return withdrawal(b.Context(), c) })
+// Each benchmark has a floor: the call as an engineer writes it with net/http and encoding/json, into
+// the same types, without any check.
+
+// byHand sends a request and decodes the result of the response.
+func byHand[T any](ctx context.Context, c *http.Client, method, path string, payload any) error {
+	var body io.Reader
+	if payload != nil {
+		text, err := json.Marshal(payload)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(text)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, inMemoryURL+path, body)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("x-api-key", canary)
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := c.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode/100 != 2 {
+		return fmt.Errorf("status %d", resp.StatusCode)
+	}
+	var envelope struct {
+		Message string
+		Result  T
+		Meta    json.RawMessage
+	}
+	return json.NewDecoder(resp.Body).Decode(&envelope)
 }
 
-// Each invoice is for another order: of an equal call the guard has the invoice.
+func BenchmarkWithdrawal(b *testing.B) {
+	body := enveloped(withdrawalJSON)
+	b.Run("client", func(b *testing.B) {
+		c := inMemory(b, body)
+		measureCalls(b, func() error { return withdrawal(b.Context(), c) })
+	})
+	b.Run("floor", func(b *testing.B) {
+		c := memory{body}.client()
+		measureCalls(b, func() error {
+			return byHand[gateway.Withdrawal](b.Context(), c, http.MethodGet, "/api/withdrawal/inquiry/"+requestID, nil)
+		})
+	})
+}
+
+// Each invoice of the client is for another order: the guard has the invoice of an equal call.
 func BenchmarkCreateInvoice(b *testing.B) {
-	for name, step := range map[string]int{"new": 1, "replay": 0} {
+	body := enveloped(invoiceJSON)
+	for name, step := range map[string]int{"client": 1, "replay": 0} {
 		b.Run(name, func(b *testing.B) {
-			c, orders := inMemory(b, enveloped(invoiceJSON)), 0
+			c, orders := inMemory(b, body), 0
 			measureCalls(b, func() error {
 				orders += step
 				_, err := c.CreateInvoice(b.Context(), order(strconv.Itoa(orders)))
@@ -47,25 +96,45 @@ func BenchmarkCreateInvoice(b *testing.B) {
 			})
 		})
 	}
+	b.Run("floor", func(b *testing.B) {
+		c, orders := memory{body}.client(), 0
+		measureCalls(b, func() error {
+			orders++
+			return byHand[json.RawMessage](b.Context(), c, http.MethodPost, "/api/invoice/create", struct {
+				APIKey string `json:"apiKey"`
+				gateway.InvoiceRequest
+			}{canary, order(strconv.Itoa(orders))})
+		})
+	})
 }
 
-// A listing stands beside its floor: validating the same bytes, and no more.
+// A listing has a second floor: validating the same bytes, and no more.
 func BenchmarkCoinNetworks(b *testing.B) {
 	for _, n := range []int{1, 25, 100, 1000, 5000} {
 		body := enveloped(recordsJSON(n, 40, 12, 7))
-		b.Run(fmt.Sprintf("pairs=%d/client", n), func(b *testing.B) {
-			c := inMemory(b, body)
-			measureCalls(b, func() error {
-				_, err := c.CoinNetworks(b.Context())
-				return err
-			})
-		})
-		b.Run(fmt.Sprintf("pairs=%d/validated", n), func(b *testing.B) {
-			measureCalls(b, func() error {
-				_, err := jsontext.NewDecoder(strings.NewReader(body)).ReadValue()
-				return err
-			})
-		})
+		for name, makeCall := range map[string]func() func() error{
+			"client": func() func() error {
+				c := inMemory(b, body)
+				return func() error {
+					_, err := c.CoinNetworks(b.Context())
+					return err
+				}
+			},
+			"floor": func() func() error {
+				c := memory{body}.client()
+				return func() error {
+					return byHand[[]gateway.CoinNetwork](b.Context(), c, http.MethodGet, "/api/networks-coins", nil)
+				}
+			},
+			"validated": func() func() error {
+				return func() error {
+					_, err := jsontext.NewDecoder(strings.NewReader(body)).ReadValue()
+					return err
+				}
+			},
+		} {
+			b.Run(fmt.Sprintf("pairs=%d/%s", n, name), func(b *testing.B) { measureCalls(b, makeCall()) })
+		}
 	}
 }
 
