@@ -156,13 +156,13 @@ func TestAllocations_call(t *testing.T) {
 		{"a read", withdrawalJSON, func(c *gateway.Client) error {
 			_, err := c.Withdrawal(ctx, requestID)
 			return err
-		}, 48, 5000},
+		}, 51, 5000},
 		{"a read with a deadline", withdrawalJSON, func(c *gateway.Client) error {
 			ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 			defer cancel()
 			_, err := c.Withdrawal(ctx, requestID)
 			return err
-		}, 53, 5500},
+		}, 56, 5500},
 		{"an invoice", invoiceJSON, func(c *gateway.Client) error {
 			orders++
 			invoice.OrderID = strconv.Itoa(orders)

@@ -57,11 +57,12 @@ type call struct {
 	operation operation
 	decode    func(envelope) *doc.Error // reads the result of a response into the result of the method
 
-	cfg      callConfig
-	ctx      context.Context // with what [CallFromContext] returns
-	url      url.URL
-	key      redact.Secret
-	redactor redact.Redactor // removes every key that a response may repeat
+	cfg       callConfig
+	badOption *ArgumentError  // the error of its options; nil for none
+	ctx       context.Context // with the call, for [CallFromContext]
+	url       url.URL
+	key       redact.Secret
+	redactor  redact.Redactor // removes every key that a response may repeat
 
 	library  retryablehttp.Client // makes the attempts
 	started  time.Time            // when the call began
@@ -108,7 +109,7 @@ var errPanicked = errors.New("gateway: a panic has ended the call")
 // run makes the call: the only way from a method to the wire and back.
 func (c *call) run(ctx context.Context, opts []CallOption) (err error) {
 	c.started = time.Now()
-	refusal := c.cfg.apply(c.operation.name, opts)
+	c.badOption = c.cfg.apply(c.operation.name, opts)
 	if name, reason := c.client.check(ctx); reason != "" {
 		return c.refuse(name, reason)
 	}
@@ -123,7 +124,7 @@ func (c *call) run(ctx context.Context, opts []CallOption) (err error) {
 	c.ctx = c.observeStart(context.WithValue(ctx, callKey{}, c))
 	err = errPanicked // until the call returns
 	defer func() { c.observeEnd(err) }()
-	if err := c.prepare(refusal); err != nil {
+	if err := c.prepare(); err != nil {
 		return err
 	}
 	if c.operation.invoice != nil {
@@ -140,17 +141,16 @@ func (c *Client) redactorOf(cfg *callConfig) redact.Redactor {
 	return c.redactor.With(*cfg.key)
 }
 
-// prepare checks the arguments of a call and completes its request. The refusal is the error of its
-// options.
-func (c *call) prepare(refusal *ArgumentError) error {
-	if refusal != nil && c.operation.invoice == nil {
-		return refusal
+// prepare checks the options and arguments of a call, and completes its request.
+func (c *call) prepare() error {
+	if c.badOption != nil && c.operation.invoice == nil {
+		return c.badOption
 	}
 	if name, reason := c.client.base.URL(&c.url, c.operation.route, c.operation.args[:], c.operation.query); reason != "" {
 		return c.refuse(name, reason)
 	}
 	if c.operation.invoice != nil {
-		return c.prepareOrder(refusal)
+		return c.prepareOrder()
 	}
 	return c.resolveKey()
 }
@@ -230,9 +230,9 @@ func (c *call) send() error {
 		return c.contextEnded(PhaseStart)
 	}
 	c.library.HTTPClient, c.library.RetryMax = c.client.http(), c.client.cfg.retry.MaxAttempts-1
-	c.library.RequestLogHook, c.library.CheckRetry, c.library.Backoff = c.begin, c.check, c.backoff
+	c.library.RequestLogHook, c.library.CheckRetry, c.library.Backoff = c.beforeAttempt, c.afterAttempt, c.waitForNext
 	c.library.ErrorHandler = retryablehttp.PassthroughErrorHandler
-	_, _ = c.library.Do(&retryablehttp.Request{Request: c.newHTTPRequest()}) // check has kept the response and the error
+	_, _ = c.library.Do(&retryablehttp.Request{Request: c.newHTTPRequest()}) // afterAttempt has kept the response and the error
 	if c.next.Wait > 0 {
 		// Do has returned before the next attempt: the context has ended.
 		c.failure = c.contextEnded(PhaseBackoff)
@@ -266,8 +266,8 @@ func (c *call) newHTTPRequest() *http.Request {
 	return req
 }
 
-// begin begins an attempt. go-retryablehttp calls it before each.
-func (c *call) begin(_ retryablehttp.Logger, req *http.Request, _ int) {
+// beforeAttempt begins an attempt: a hook of go-retryablehttp.
+func (c *call) beforeAttempt(_ retryablehttp.Logger, req *http.Request, _ int) {
 	req.Header = c.newHeader()
 	if c.attempts > 0 && c.operation.invoice == nil && (c.response.status == 0 || attempt.IsHostFailure(c.response.status)) {
 		c.client.refresh()
@@ -280,11 +280,9 @@ func (c *call) begin(_ retryablehttp.Logger, req *http.Request, _ int) {
 // could change it.
 func (c *call) newHeader() http.Header {
 	header := make(http.Header, 5)
-	values := [...]string{"application/json", "application/json", c.client.cfg.userAgent, "no-cache", ""}
-	accept, contentType, userAgent, noCache, key := values[0:1:1], values[1:2:2], values[2:3:3], values[3:4:4], values[4:]
-	header["Accept"], header["User-Agent"] = accept, userAgent
+	header["Accept"], header["User-Agent"] = []string{"application/json"}, []string{c.client.cfg.userAgent}
 	if c.operation.invoice == nil { // a cache may have old prices, and balances of others
-		header["Cache-Control"] = noCache
+		header["Cache-Control"] = []string{"no-cache"}
 	}
 	for _, set := range [...]http.Header{c.client.cfg.defaults.header, c.cfg.header} {
 		for name, values := range set {
@@ -292,18 +290,17 @@ func (c *call) newHeader() http.Header {
 		}
 	}
 	if c.operation.sendsContentType || c.operation.invoice != nil {
-		header["Content-Type"] = contentType
+		header["Content-Type"] = []string{"application/json"}
 	}
 	if c.operation.key == keyInHeader || c.operation.key == keyNowhere && c.client.cfg.keyOnPublic && !c.key.IsEmpty() {
-		key[0] = c.key.Reveal()
-		header["X-Api-Key"] = key
+		header["X-Api-Key"] = []string{c.key.Reveal()}
 	}
 	return header
 }
 
-// check reads the response to an attempt and decides whether another one follows: the policy of
+// afterAttempt reads the response to an attempt and decides whether another one follows: the policy of
 // go-retryablehttp.
-func (c *call) check(_ context.Context, resp *http.Response, err error) (bool, error) {
+func (c *call) afterAttempt(_ context.Context, resp *http.Response, err error) (bool, error) {
 	if err != nil {
 		c.failure = c.noResponse(err)
 	} else {
@@ -314,7 +311,8 @@ func (c *call) check(_ context.Context, resp *http.Response, err error) (bool, e
 	return c.next.Wait > 0, nil
 }
 
-func (c *call) backoff(time.Duration, time.Duration, int, *http.Response) time.Duration {
+// waitForNext returns the wait that afterAttempt has chosen: the backoff of go-retryablehttp.
+func (c *call) waitForNext(time.Duration, time.Duration, int, *http.Response) time.Duration {
 	return c.next.Wait
 }
 

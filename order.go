@@ -58,14 +58,12 @@ func WithIdempotentOrders() Option {
 
 // prepareOrder builds the Order of the call. It keeps any other refusal of the call until the guard
 // has been asked, because the order may have an earlier invoice.
-func (c *call) prepareOrder(refusal *ArgumentError) error {
-	if refusal != nil && refusal.Name == "WithMerchant" {
-		return refusal
-	}
-	if c.cfg.key != nil && c.cfg.merchant == "" && c.client.cfg.guard != nil {
-		if refusal != nil {
-			return refusal
-		}
+func (c *call) prepareOrder() error {
+	isNameless := c.cfg.key != nil && c.cfg.merchant == "" && c.client.cfg.guard != nil
+	switch {
+	case c.badOption != nil && (isNameless || c.badOption.Name == "WithMerchant"):
+		return c.badOption
+	case isNameless:
 		return c.refuse("WithMerchant", "is required with WithAPIKey: the key does not say whose order it is")
 	}
 	request := *c.operation.invoice
@@ -77,8 +75,8 @@ func (c *call) prepareOrder(refusal *ArgumentError) error {
 	switch {
 	case reason != "": // a guard need not be able to store the request
 		c.order.Request, c.order.refused = InvoiceRequest{OrderID: request.OrderID}, c.refuse(name, reason)
-	case refusal != nil:
-		c.order.refused = refusal
+	case c.badOption != nil:
+		c.order.refused = c.badOption
 	default:
 		c.order.refused = c.resolveKey()
 	}
