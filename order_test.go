@@ -9,10 +9,12 @@ import (
 	"io"
 	"log/slog"
 	"math"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,130 +26,198 @@ import (
 	"github.com/cryptogw/gateway"
 )
 
-// Of a thousand equal calls at once one is sent, and all get its invoice.
-// I-122
-func TestOrder_sameAtOnce(t *testing.T) {
-	t.Parallel()
-	t.Run("1,000 for one order", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
-			sent := 0
-			c := newClient(t, "http://localhost", through(func(*http.Request) (*http.Response, error) {
-				sent++
-				time.Sleep(3 * time.Second)
-				return reply(200, enveloped(invoiceJSON)), nil
-			}))
-			var first atomic.Int32
-			var all sync.WaitGroup
-			for range 1000 {
-				all.Go(func() {
-					got, err := c.CreateInvoice(t.Context(), order("A-17"))
-					assertInvariants(t, got, err)
-					if assert.NoError(t, err) && !got.Replayed {
-						first.Add(1)
-					}
-					assert.JSONEq(t, invoiceJSON, string(got.Raw))
-				})
-			}
-			all.Wait()
-			assert.Equal(t, 1, sent)
-			assert.EqualValues(t, 1, first.Load())
-		})
-	})
-}
+// A trip is what the wire does to one attempt. It reads the invoice, except for a trip that [isUnread].
+type trip = func() (*http.Response, error)
 
-// An orderStep is a call for the order A-17, what the wire does to it and what its caller gets.
-type orderStep struct {
-	trip     func() (*http.Response, error) // nil for a call that must not be sent
-	request  func(*gateway.InvoiceRequest)  // changes it; nil for nothing
-	absent   bool                           // a person finds before the call that no invoice exists
-	want     gateway.Outcome
-	is       error // nil for none
-	replayed bool
+// reset is a connection that breaks after the invoice was read.
+func reset() (*http.Response, error) {
+	return nil, &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 }
-
-func cutOff() (*http.Response, error) { return nil, errors.New("cut") }
 
 var errBreaker = errors.New("circuit breaker is open")
 
+// brokenOff is a RoundTripper that refuses an invoice, which is not attempted again.
 func brokenOff() (*http.Response, error) { return nil, errBreaker }
 
+// brokenConnect is a connection that is refused.
+func brokenConnect() (*http.Response, error) { return nil, refusedConnection("connect") }
+
+func isUnread(err error) bool {
+	return errors.Is(err, errBreaker) || errors.Is(err, syscall.ECONNREFUSED)
+}
+
+// overWire sends each attempt by the trip that next returns for the text of the invoice.
+func overWire(next func() trip, read func(body string)) gateway.Option {
+	return gateway.WithHTTPClient(&http.Client{Transport: tripper(func(req *http.Request) (*http.Response, error) {
+		response, err := next()()
+		if isUnread(err) {
+			return nil, err
+		}
+		body, failure := io.ReadAll(req.Body)
+		if failure != nil {
+			return nil, failure
+		}
+		read(string(body))
+		return response, err
+	})})
+}
+
+func unnoticed(string) {}
+
+// neverSends is a wire that no invoice may reach.
+func neverSends() gateway.Option {
+	return through(func(*http.Request) (*http.Response, error) { panic("is not sent") })
+}
+
 func otherPrice(r *gateway.InvoiceRequest) { r.Price = decimal.RequireFromString("99") }
+
+func noPrice(r *gateway.InvoiceRequest) { r.Price = decimal.Zero }
+
+func otherAmount(r *gateway.InvoiceRequest) { r.Amount = decimal.RequireFromString("11") }
+
+func moreDigits(r *gateway.InvoiceRequest) {
+	r.Price, r.Amount = decimal.RequireFromString("10.5000"), decimal.RequireFromString("10.489500")
+}
+
+func withCoin(r *gateway.InvoiceRequest) { r.CoinSymbol, r.NetworkName = "BTC", "Bitcoin" }
+
+// An orderStep is a call for the order A-17: what the wire does to it, and what its caller gets.
+type orderStep struct {
+	trips    []trip                        // of its attempts, in turn, all of which are made
+	request  func(*gateway.InvoiceRequest) // changes it; nil for nothing
+	opts     []gateway.CallOption          // of the call
+	absent   bool                          // a person finds before the call that no invoice exists
+	want     gateway.Outcome               // of the call
+	replayed bool                          // the caller gets what the guard knows of an earlier call
+	again    bool                          // SafeToRetry
+	says     string                        // in the error
+}
+
+const (
+	unknown, succeeded = gateway.OutcomeUnknown, gateway.OutcomeSucceeded
+	notSent, rejected  = gateway.OutcomeNotSent, gateway.OutcomeRejected
+	conflict           = gateway.OutcomeConflict
+)
 
 // What becomes of an order, call by call.
 // I-122
 func TestOrder_steps(t *testing.T) {
 	t.Parallel()
-	good, no, fails := respondWith(200, enveloped(invoiceJSON)), respondWith(422, refused("No.")), respondWith(500, refused("No."))
-	const (
-		unknown, succeeded = gateway.OutcomeUnknown, gateway.OutcomeSucceeded
-		notSent, rejected  = gateway.OutcomeNotSent, gateway.OutcomeRejected
-		conflict           = gateway.OutcomeConflict
-	)
+	const uuid = "8ee74576-0bcf-4bfa-9c0c-de1a8cc8fa6b"
+	good, no, fails := []trip{respondWith(200, enveloped(invoiceJSON))}, []trip{respondWith(422, refused("No."))}, []trip{respondWith(500, refused("No."))}
+	create := orderStep{trips: good, want: succeeded}
 	again := orderStep{want: succeeded, replayed: true}
+	lost := orderStep{trips: []trip{reset}, want: unknown}
 	held := orderStep{want: unknown, replayed: true}
+	twice := func(first, second func(*gateway.InvoiceRequest), want gateway.Outcome) []orderStep {
+		return []orderStep{{trips: good, request: first, want: succeeded}, {request: second, want: want, replayed: want == succeeded}}
+	}
 	for _, tt := range []struct {
 		name  string
 		steps []orderStep
 	}{
-		{"a success is returned again", []orderStep{{trip: good, want: succeeded}, again, again}},
-		{"another request conflicts with it", []orderStep{
-			{trip: good, want: succeeded},
-			{request: otherPrice, want: conflict},
-			again,
+		{"a success is returned again", []orderStep{create, again, again}},
+		{"a request that conflicts leaves the invoice", []orderStep{create, {request: otherPrice, want: conflict}, again}},
+		{"a request that is not valid conflicts", twice(nil, noPrice, conflict)},
+		{"another price conflicts", twice(nil, otherPrice, conflict)},
+		{"another currency conflicts", twice(nil, func(r *gateway.InvoiceRequest) { r.BaseCurrency = "eur" }, conflict)},
+		{"a coin conflicts with none", twice(nil, func(r *gateway.InvoiceRequest) { r.CoinSymbol = "BTC" }, conflict)},
+		{"another coin conflicts", twice(withCoin, func(r *gateway.InvoiceRequest) { withCoin(r); r.CoinSymbol = "ETH" }, conflict)},
+		{"a network conflicts with none", twice(nil, func(r *gateway.InvoiceRequest) { r.NetworkName = "Ethereum" }, conflict)},
+		{"another network conflicts", twice(withCoin, func(r *gateway.InvoiceRequest) { withCoin(r); r.NetworkName = "Lightning" }, conflict)},
+		{"another amount without a coin conflicts", twice(nil, otherAmount, conflict)},
+		{"another amount conflicts if the second request has no coin", twice(withCoin, otherAmount, conflict)},
+		{"another amount of the same coin is the same order: the rate has moved", twice(withCoin, func(r *gateway.InvoiceRequest) { withCoin(r); otherAmount(r) }, succeeded)},
+		{"amounts are compared by value", twice(nil, moreDigits, succeeded)},
+		{
+			"a UUID and a currency are the same in either case",
+			twice(func(r *gateway.InvoiceRequest) { r.OrderID, r.BaseCurrency = strings.ToUpper(uuid), "usd" }, func(r *gateway.InvoiceRequest) { r.OrderID, r.BaseCurrency = uuid, "USD" }, succeeded),
+		},
+		{"another identifier is another order in another case", []orderStep{create, {request: func(r *gateway.InvoiceRequest) { r.OrderID = "a-17" }, trips: good, want: succeeded}}},
+		{"a refusal by the service frees it", []orderStep{{trips: no, want: rejected}, create}},
+		{"an invoice that was not sent frees it", []orderStep{{trips: []trip{brokenOff}, want: notSent, again: true}, create}},
+		{"a request that is not valid frees it", []orderStep{{request: noPrice, want: notSent, says: "price: is required"}, create}},
+		{"an unknown outcome holds it, whatever the request", []orderStep{
+			lost, held, {request: otherPrice, want: unknown, replayed: true}, {request: noPrice, want: unknown, replayed: true},
 		}},
-		{"an amount is compared by its value", []orderStep{
-			{trip: good, want: succeeded},
-			{request: func(r *gateway.InvoiceRequest) { r.Amount = decimal.RequireFromString(r.Amount.String() + "00") }, want: succeeded, replayed: true},
-		}},
-		{"a request that is not valid conflicts with it", []orderStep{
-			{trip: good, want: succeeded},
-			{request: func(r *gateway.InvoiceRequest) { r.Price = decimal.Zero }, want: conflict},
-		}},
-		{"a refusal by the service frees it", []orderStep{{trip: no, want: rejected}, {trip: good, want: succeeded}}},
-		{"an invoice that was not sent frees it", []orderStep{{trip: brokenOff, want: notSent}, {trip: good, want: succeeded}}},
-		{"a request that is not valid frees it", []orderStep{
-			{request: func(r *gateway.InvoiceRequest) { r.Price = decimal.Zero }, want: notSent, is: gateway.ErrInvalidArgument},
-			{trip: good, want: succeeded},
-		}},
-		{"an unknown outcome holds it", []orderStep{
-			{trip: cutOff, want: unknown},
-			held,
-			{request: otherPrice, want: unknown, replayed: true},
-			{request: func(r *gateway.InvoiceRequest) { r.Price = decimal.Zero }, want: unknown, replayed: true},
-		}},
-		{"after a finding that none exists it is sent", []orderStep{{trip: cutOff, want: unknown}, held, {trip: good, absent: true, want: succeeded}, again}},
-		{"what is sent after the finding may be another request", []orderStep{
-			{trip: cutOff, want: unknown},
-			{trip: good, absent: true, request: otherPrice, want: succeeded},
-			{want: conflict},
-		}},
-		{"a refusal after the finding frees it", []orderStep{{trip: cutOff, want: unknown}, {trip: no, absent: true, want: rejected}, {trip: good, want: succeeded}}},
-		{"an unknown outcome after the finding holds it again", []orderStep{{trip: fails, want: unknown}, {trip: cutOff, absent: true, want: unknown}, held}},
+		{"a second attempt may be the one of unknown outcome", []orderStep{{trips: []trip{brokenConnect, reset}, want: unknown}, held}},
+		{"after a finding that none exists it is sent", []orderStep{lost, held, {trips: good, absent: true, want: succeeded}, again}},
+		{"what is sent after the finding may be another request", []orderStep{lost, {trips: good, absent: true, request: otherPrice, want: succeeded}, {want: conflict}}},
+		{"a refusal after the finding frees it", []orderStep{lost, {trips: no, absent: true, want: rejected}, create}},
+		{"an unknown outcome after the finding holds it again", []orderStep{{trips: fails, want: unknown}, {trips: lost.trips, absent: true, want: unknown}, held}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			runSteps(t, tt.steps)
+			synctest.Test(t, func(t *testing.T) { runSteps(t, tt.steps) })
 		})
 	}
 }
 
-func runSteps(t *testing.T, steps []orderStep) {
+// With WithIdempotentOrders an invoice of unknown outcome is sent again, digit by digit, within a call and by later ones,
+// until a success ends it; a refusal does not.
+func TestWithIdempotentOrders(t *testing.T) {
+	t.Parallel()
+	type trips = []trip
+	good, exists := respondWith(201, enveloped(invoiceJSON)), respondWith(422, refused("Order exists."))
+	fails, busy := respondWith(503, refused("Down.")), respondWith(429, refused("Slower."), "Retry-After", "1")
+	create := orderStep{trips: trips{good}, want: succeeded}
+	lost := orderStep{trips: trips{reset, reset, reset}, want: unknown, again: true}
+	for _, tt := range []struct {
+		name  string
+		steps []orderStep
+	}{
+		{"the next attempt ends it", []orderStep{{trips: trips{reset, good}, want: succeeded}}},
+		{"an attempt after a failure of the service ends it", []orderStep{{trips: trips{fails, reset, good}, want: succeeded}}},
+		{"an attempt after a response that asks to wait ends it", []orderStep{{trips: trips{reset, busy, good}, want: succeeded}}},
+		{"a later call ends it", []orderStep{lost, lost, create, {want: succeeded, replayed: true}}},
+		{"a later call with other digits sends those of the first", []orderStep{
+			{trips: lost.trips, request: moreDigits, want: unknown, again: true}, create,
+		}},
+		{"a later call for another request sends nothing", []orderStep{lost, {request: otherPrice, want: unknown, replayed: true}}},
+		{"a later call with another amount sends nothing, though it would replay a success", []orderStep{
+			{trips: lost.trips, request: withCoin, want: unknown, again: true},
+			{request: func(r *gateway.InvoiceRequest) { withCoin(r); otherAmount(r) }, want: unknown, replayed: true},
+		}},
+		{"a later call that is not valid sends nothing", []orderStep{
+			lost, {opts: []gateway.CallOption{gateway.WithHeader("x\n", "bad")}, want: unknown, replayed: true},
+		}},
+		{"a refusal within the call does not end it", []orderStep{{trips: trips{reset, exists}, want: unknown, says: "Order exists."}, create}},
+		{"a refusal of a later call does not end it", []orderStep{lost, {trips: trips{exists}, want: unknown, replayed: true, says: "Order exists."}, create}},
+		{"a conflict is kept and not repeated", []orderStep{{trips: trips{respondWith(409, refused("Order exists."))}, want: unknown, says: "Order exists."}}},
+		{"an attempt that is not sent does not end it, and a RoundTripper that refuses is not asked again", []orderStep{
+			{trips: trips{reset, brokenOff}, want: unknown},
+		}},
+		{"what was refused at first is not repeated", []orderStep{{trips: trips{busy}, want: rejected, again: true}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				sent := runSteps(t, tt.steps, gateway.WithIdempotentOrders())
+				for _, body := range sent {
+					assert.Equal(t, sent[0], body, "the invoice that is repeated")
+				}
+			})
+		})
+	}
+}
+
+// runSteps makes the calls of the steps with one client, and returns the invoices that were read.
+func runSteps(t *testing.T, steps []orderStep, opts ...gateway.Option) (sent []string) {
 	t.Helper()
-	var trip func() (*http.Response, error)
+	var left []trip
+	var sentAt []time.Time // of the call
+	var first gateway.InvoiceRequest
 	guard := &gateway.MemoryGuard{}
-	c := newClient(t, "http://localhost", gateway.WithOrderGuard(guard), gateway.WithHTTPClient(&http.Client{Transport: tripper(func(req *http.Request) (*http.Response, error) {
-		if !assert.NotNil(t, trip, "this invoice must not be sent") {
-			return nil, errBreaker
+	c := newClient(t, "http://localhost", append(opts, gateway.WithOrderGuard(guard), overWire(func() trip {
+		if !assert.NotEmpty(t, left, "this invoice must not be sent") {
+			return brokenOff
 		}
-		response, err := trip()
-		if !errors.Is(err, errBreaker) {
-			drain(req)
-		}
-		return response, err
-	})}))
+		next := left[0]
+		left = left[1:]
+		return next
+	}, func(body string) { sent, sentAt = append(sent, body), append(sentAt, time.Now()) }))...)
 	for i, s := range steps {
-		trip = s.trip
+		left, sentAt = s.trips, nil
 		request := order("A-17")
 		if s.request != nil {
 			s.request(&request)
@@ -155,20 +225,32 @@ func runSteps(t *testing.T, steps []orderStep) {
 		if s.absent {
 			findAbsent(t, guard, "A-17")
 		}
-		got, err := c.CreateInvoice(t.Context(), request)
+		got, err := c.CreateInvoice(t.Context(), request, s.opts...)
 		assertInvariants(t, got, err)
-		assert.Equal(t, s.want, gateway.OutcomeOf(err), "step %d: %v", i, err)
-		if s.is != nil {
-			assert.ErrorIs(t, err, s.is, "step %d", i)
-		}
+		require.Equal(t, s.want, gateway.OutcomeOf(err), "step %d: %v", i, err)
+		assert.Equal(t, s.again, gateway.SafeToRetry(err), "step %d: %v", i, err)
 		assert.Equal(t, s.replayed, isReplayed(got, err), "step %d: %v", i, err)
-		if s.replayed {
-			assert.False(t, gateway.SafeToRetry(err), "step %d", i)
+		assert.Empty(t, left, "step %d: attempts are missing", i)
+		if s.says != "" {
+			assert.ErrorContains(t, err, s.says, "step %d", i)
+		}
+		if lost, ok := errors.AsType[*gateway.OutcomeUnknownError](err); ok {
+			assert.NotContains(t, err.Error(), "nothing was sent", "step %d", i)
+			if !lost.Replayed {
+				assert.Equal(t, sentAt[0], lost.SentAt, "step %d: the first attempt that may have created the invoice", i)
+			}
 		}
 		if err == nil {
 			assert.JSONEq(t, invoiceJSON, string(got.Raw), "step %d", i)
+			assert.Equal(t, request.OrderID, got.OrderID, "step %d: as it was given", i)
+			if !got.Replayed {
+				first = got.Request
+				assert.True(t, request.Equal(first), "step %d", i)
+			}
+			assert.Equal(t, first, got.Request, "step %d: the request that the invoice was created for", i)
 		}
 	}
+	return sent
 }
 
 // findAbsent records the finding that no invoice of an order exists.
@@ -181,14 +263,13 @@ func findAbsent(t *testing.T, guard *gateway.MemoryGuard, id string) {
 }
 
 func isReplayed(got *gateway.Invoice, err error) bool {
-	if unknown, ok := errors.AsType[*gateway.OutcomeUnknownError](err); ok {
-		return unknown.Replayed
+	if lost, ok := errors.AsType[*gateway.OutcomeUnknownError](err); ok {
+		return lost.Replayed
 	}
 	return err == nil && got.Replayed
 }
 
-// What a later call gets is that of the gateway, byte for byte, and no caller changes it for
-// another.
+// A replay is the gateway's response byte for byte, and no caller changes it for another.
 func TestOrder_replaysBytes(t *testing.T) {
 	t.Parallel()
 	const odd = "{ \"a\":1.50,\t\"b\" : \"\\u0041\",\"c\":[ ] }"
@@ -216,102 +297,6 @@ func TestOrder_replaysBytes(t *testing.T) {
 	assert.EqualError(t, err, `gateway: create_invoice: order "A-17" has an invoice for another request, of price 10.50 and amount 10.4895: use that invoice, or another orderId`)
 }
 
-// Each field of a request makes it another one, except the amount of a request that names a coin.
-// I-122
-func TestOrder_conflictByField(t *testing.T) {
-	t.Parallel()
-	const conflict, succeeded = gateway.OutcomeConflict, gateway.OutcomeSucceeded
-	for _, tt := range []struct {
-		name          string
-		first, second func(*gateway.InvoiceRequest) // change the request of the call
-		want          gateway.Outcome
-	}{
-		{"price", nil, otherPrice, conflict},
-		{"baseCurrency", nil, func(r *gateway.InvoiceRequest) { r.BaseCurrency = "eur" }, conflict},
-		{"coinSymbol", nil, func(r *gateway.InvoiceRequest) { r.CoinSymbol = "BTC" }, conflict},
-		{"coinSymbol, of requests with one", withCoin, func(r *gateway.InvoiceRequest) { withCoin(r); r.CoinSymbol = "ETH" }, conflict},
-		{"networkName", nil, func(r *gateway.InvoiceRequest) { r.NetworkName = "Ethereum" }, conflict},
-		{"networkName, of requests with a coin", withCoin, func(r *gateway.InvoiceRequest) { withCoin(r); r.NetworkName = "Lightning" }, conflict},
-		{"amount, of requests without a coin", nil, otherAmount, conflict},
-		{"amount, of requests with a coin: the rate has moved", withCoin, func(r *gateway.InvoiceRequest) { withCoin(r); otherAmount(r) }, succeeded},
-		{"amount, and the second request has no coin", withCoin, otherAmount, conflict},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			runSteps(t, []orderStep{
-				{trip: respondWith(200, enveloped(invoiceJSON)), request: tt.first, want: succeeded},
-				{request: tt.second, want: tt.want, replayed: tt.want == succeeded},
-			})
-		})
-	}
-}
-
-func withCoin(r *gateway.InvoiceRequest) { r.CoinSymbol, r.NetworkName = "BTC", "Bitcoin" }
-
-func otherAmount(r *gateway.InvoiceRequest) { r.Amount = decimal.RequireFromString("11") }
-
-// A replay has the request that its invoice was created for.
-func TestInvoice_Request(t *testing.T) {
-	t.Parallel()
-	c := inMemory(t, enveloped(invoiceJSON))
-	first := order("A-17")
-	withCoin(&first)
-	later := first
-	otherAmount(&later)
-	for i, request := range []gateway.InvoiceRequest{first, first, later} {
-		got, err := c.CreateInvoice(t.Context(), request)
-		require.NoError(t, err)
-		assert.Equal(t, i > 0, got.Replayed)
-		assert.Equal(t, first, got.Request)
-	}
-}
-
-// What is written otherwise is the same order: a UUID, and a currency.
-func TestOrder_sameOtherwise(t *testing.T) {
-	t.Parallel()
-	const id = "8ee74576-0bcf-4bfa-9c0c-de1a8cc8fa6b"
-	c := inMemory(t, enveloped(invoiceJSON))
-	first, second := order(strings.ToUpper(id)), order(id)
-	first.BaseCurrency, second.BaseCurrency = "usd", "USD"
-	got, err := c.CreateInvoice(t.Context(), first)
-	require.NoError(t, err)
-	assert.Equal(t, first.OrderID, got.OrderID, "as it was given")
-	got, err = c.CreateInvoice(t.Context(), second)
-	require.NoError(t, err)
-	assert.True(t, got.Replayed)
-	for _, other := range []string{"A-17", "a-17"} {
-		got, err = c.CreateInvoice(t.Context(), order(other))
-		require.NoError(t, err)
-		assert.False(t, got.Replayed, "other identifiers are compared as they are")
-	}
-}
-
-// A record goes through JSON and back as it is.
-func TestOrderRecord_JSON(t *testing.T) {
-	t.Parallel()
-	for _, r := range []gateway.OrderRecord{
-		{Request: order("A-17")},
-		{Outcome: gateway.OutcomeNotSent, Request: order("A-17")},
-		{
-			Outcome: gateway.OutcomeSucceeded, Request: order("A-17"), Invoice: json.RawMessage(`{"id":1}`), Others: []json.RawMessage{[]byte(`{"id":2}`)},
-			SentAt: time.Unix(17, 0).UTC(), CreatedAt: time.Unix(18, 0).UTC(), StatusCode: 201,
-		},
-		{Outcome: gateway.OutcomeUnknown, Request: order("A-17"), Body: []byte("<html>"), Cause: "a 502"},
-	} {
-		text, err := json.Marshal(r)
-		require.NoError(t, err)
-		var back gateway.OrderRecord
-		require.NoError(t, json.Unmarshal(text, &back))
-		assert.True(t, back.Request.Price.Equal(r.Request.Price))
-		back.Request = r.Request // equal by value
-		assert.Equal(t, r, back, "%s", text)
-	}
-	text, err := json.Marshal(gateway.Response{StatusCode: 200})
-	require.NoError(t, err)
-	assert.NotContains(t, string(text), "Meta")
-	assert.NotContains(t, string(text), "Result")
-}
-
 // An invoice of up to 1 MiB is kept. A larger one is returned once, and GuardErr reports that it is not kept; the
 // order is created.
 func TestOrder_largeInvoice(t *testing.T) {
@@ -335,116 +320,82 @@ func TestOrder_largeInvoice(t *testing.T) {
 	}
 }
 
-// Whoever waits for an equal call in flight gets its invoice or its unknown outcome. After a refusal each
-// sends its own request.
+// A record goes through JSON and back as it is.
+func TestOrderRecord_JSON(t *testing.T) {
+	t.Parallel()
+	for _, r := range []gateway.OrderRecord{
+		{Request: order("A-17")},
+		{Outcome: notSent, Request: order("A-17")},
+		{
+			Outcome: succeeded, Request: order("A-17"), Invoice: json.RawMessage(`{"id":1}`), Others: []json.RawMessage{[]byte(`{"id":2}`)},
+			SentAt: time.Unix(17, 0).UTC(), CreatedAt: time.Unix(18, 0).UTC(), StatusCode: 201,
+		},
+		{Outcome: unknown, Request: order("A-17"), Body: []byte("<html>"), Cause: "a 502"},
+	} {
+		text, err := json.Marshal(r)
+		require.NoError(t, err)
+		var back gateway.OrderRecord
+		require.NoError(t, json.Unmarshal(text, &back))
+		assert.True(t, back.Request.Price.Equal(r.Request.Price))
+		back.Request = r.Request // equal by value
+		assert.Equal(t, r, back, "%s", text)
+	}
+}
+
+// Calls for one order at once wait for the one in flight: all get its invoice or its unknown outcome. After a refusal
+// each sends its own request.
+// I-122
 func TestOrder_waits(t *testing.T) {
 	t.Parallel()
-	const takes, callers = 2 * time.Second, 20
+	const takes = 2 * time.Second
 	good, no := respondWith(201, enveloped(invoiceJSON)), respondWith(422, refused("No."))
 	for _, tt := range []struct {
 		name         string
-		first, later func() (*http.Response, error)
+		callers      int
+		first, later trip
 		want         gateway.Outcome // of those that wait
 		sent         int
 	}{
-		{"it succeeds", good, nil, gateway.OutcomeSucceeded, 1},
-		{"its outcome is unknown", cutOff, nil, gateway.OutcomeUnknown, 1},
-		{"it is refused, and so are all", no, no, gateway.OutcomeRejected, callers},
-		{"it is refused, and the next one succeeds", no, good, gateway.OutcomeSucceeded, 2},
-		{"it is not sent", brokenOff, good, gateway.OutcomeSucceeded, 2},
+		{"it succeeds", 1000, good, nil, succeeded, 1},
+		{"its outcome is unknown", 20, reset, nil, unknown, 1},
+		{"it is refused, and so are all", 20, no, no, rejected, 20},
+		{"it is refused, and the next one succeeds", 20, no, good, succeeded, 2},
+		{"it is not sent", 20, brokenOff, good, succeeded, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				var sent atomic.Int32
-				c := newClient(t, "http://localhost", once(), gateway.WithHTTPClient(&http.Client{Transport: tripper(func(req *http.Request) (*http.Response, error) {
-					trip := tt.first
+				var sent, created atomic.Int32
+				c := newClient(t, "http://localhost", once(), overWire(func() trip {
 					if sent.Add(1) > 1 {
-						trip = tt.later
-					} else {
-						time.Sleep(takes)
+						return tt.later
 					}
-					response, err := trip()
-					if !errors.Is(err, errBreaker) {
-						drain(req)
-					}
-					return response, err
-				})}))
+					time.Sleep(takes)
+					return tt.first
+				}, unnoticed))
 				begun := time.Now()
 				var all sync.WaitGroup
-				all.Go(func() { _, _ = c.CreateInvoice(t.Context(), order("A-17")) })
+				call := func(wants bool) {
+					got, err := c.CreateInvoice(t.Context(), order("A-17"))
+					assertInvariants(t, got, err)
+					assert.True(t, !wants || tt.want == gateway.OutcomeOf(err), "%v", err)
+					if err == nil {
+						assert.JSONEq(t, invoiceJSON, string(got.Raw))
+						if !got.Replayed {
+							created.Add(1)
+						}
+					}
+				}
+				all.Go(func() { call(false) })
 				synctest.Wait()
-				for range callers - 1 {
-					all.Go(func() {
-						got, err := c.CreateInvoice(t.Context(), order("A-17"))
-						assertInvariants(t, got, err)
-						assert.Equal(t, tt.want, gateway.OutcomeOf(err), "%v", err)
-					})
+				for range tt.callers - 1 {
+					all.Go(func() { call(true) })
 				}
 				all.Wait()
 				assert.EqualValues(t, tt.sent, sent.Load())
+				assert.Equal(t, tt.want == succeeded, created.Load() == 1, "one call is told that it has created the invoice")
 				assert.Less(t, time.Since(begun), takes*3/2)
 			})
-		})
-	}
-}
-
-// The outcome of a call follows what the guard has when the call ends.
-func TestOrderGuard_EndRaises(t *testing.T) {
-	t.Parallel()
-	createdAt := time.Unix(1_700_000_000, 0)
-	unknown := gateway.OrderRecord{Outcome: gateway.OutcomeUnknown, Request: order("A-17"), Cause: "create_invoice: a 502"}
-	created := gateway.OrderRecord{Outcome: gateway.OutcomeSucceeded, Request: order("A-17"), Invoice: []byte(`{"id":"of another call"}`), CreatedAt: createdAt}
-	another := created
-	otherPrice(&another.Request)
-	two := created
-	two.Others = []json.RawMessage{[]byte(`{"id":"of a third call"}`)}
-	no, fails, good := respondWith(422, refused("No.")), respondWith(500, refused("No.")), respondWith(201, enveloped(invoiceJSON))
-	for _, tt := range []struct {
-		name     string
-		trip     func() (*http.Response, error)
-		has      gateway.OrderRecord
-		want     gateway.Outcome
-		replayed bool
-	}{
-		{"rejected, and the guard has the same", no, gateway.OrderRecord{Outcome: gateway.OutcomeRejected}, gateway.OutcomeRejected, false},
-		{"rejected, and the guard has an unknown outcome", no, unknown, gateway.OutcomeUnknown, true},
-		{"rejected, and the guard has an invoice", no, created, gateway.OutcomeSucceeded, true},
-		{"rejected, and the guard has an invoice for another request", no, another, gateway.OutcomeConflict, false},
-		{"not sent, and the guard has an unknown outcome", brokenOff, unknown, gateway.OutcomeUnknown, true},
-		{"not sent, and the guard has an invoice", brokenOff, created, gateway.OutcomeSucceeded, true},
-		{"unknown, and the guard has an invoice", fails, created, gateway.OutcomeSucceeded, true},
-		{"unknown, and the guard has less", fails, gateway.OrderRecord{Outcome: gateway.OutcomeNotSent}, gateway.OutcomeUnknown, false},
-		{"succeeded, and the guard has the same", good, gateway.OrderRecord{Outcome: gateway.OutcomeSucceeded, CreatedAt: createdAt}, gateway.OutcomeSucceeded, false},
-		{"succeeded, and the guard has another invoice", good, two, gateway.OutcomeSucceeded, false},
-		{"succeeded, and the guard has an unknown outcome", good, unknown, gateway.OutcomeSucceeded, false},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			var ends []gateway.Call
-			var log bytes.Buffer
-			n := &recordingGuard{has: &tt.has}
-			c := newClient(t, "http://localhost", once(), gateway.WithOrderGuard(n), recordEnds(&ends), gateway.WithLogger(slog.New(slog.NewTextHandler(&log, nil))), gateway.WithHTTPClient(&http.Client{
-				Transport: tripper(func(req *http.Request) (*http.Response, error) {
-					response, err := tt.trip()
-					if err == nil {
-						drain(req)
-					}
-					return response, err
-				}),
-			}))
-			got, err := c.CreateInvoice(t.Context(), order("A-17"))
-			assertInvariants(t, got, err)
-			assert.Equal(t, tt.want, gateway.OutcomeOf(err), "%v", err)
-			assert.Equal(t, tt.replayed, isReplayed(got, err))
-			require.Len(t, ends, 1)
-			assert.Equal(t, tt.want, ends[0].Outcome)
-			if err == nil {
-				assert.Equal(t, tt.has.CreatedAt, got.CreatedAt)
-				assert.Equal(t, tt.has.Others, got.Others)
-				assert.Equal(t, len(tt.has.Others), ends[0].Others)
-				assert.Equal(t, len(tt.has.Others) > 0, strings.Contains(log.String(), "more than one invoice"))
-			}
 		})
 	}
 }
@@ -461,17 +412,15 @@ func TestOrder_waitEnds(t *testing.T) {
 		waits   time.Duration
 		is      []error
 	}{
-		{"with the context", 3 * time.Second, nil, 3 * time.Second, []error{context.DeadlineExceeded, context.DeadlineExceeded}},
-		{"after the time that an invoice may take", time.Hour, nil, 21 * time.Second, nil},
-		{"at once for another request", time.Hour, otherPrice, 0, nil},
+		{"with the context", 3 * time.Second, nil, 3 * time.Second, []error{gateway.ErrOrderInFlight, context.DeadlineExceeded}},
+		{"after the time that an invoice may take", time.Hour, nil, 21 * time.Second, []error{gateway.ErrOrderInFlight}},
+		{"at once for another request", time.Hour, otherPrice, 0, []error{gateway.ErrOrderInFlight}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				n := &recordingGuard{lease: gateway.Lease{State: gateway.OrderInFlight, Known: &gateway.OrderRecord{Request: order("A-17")}}}
-				c := newClient(t, "http://localhost", gateway.WithOrderGuard(n), gateway.WithRetry(policy), through(func(*http.Request) (*http.Response, error) {
-					panic("is not sent")
-				}))
+				c := newClient(t, "http://localhost", gateway.WithOrderGuard(n), gateway.WithRetry(policy), neverSends())
 				ctx, cancel := context.WithTimeout(t.Context(), tt.timeout)
 				defer cancel()
 				request, begun := order("A-17"), time.Now()
@@ -481,13 +430,10 @@ func TestOrder_waitEnds(t *testing.T) {
 				got, err := c.CreateInvoice(ctx, request)
 				assertInvariants(t, got, err)
 				assert.InDelta(t, tt.waits, time.Since(begun), float64(500*time.Millisecond))
-				assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
+				assert.Equal(t, unknown, gateway.OutcomeOf(err))
 				assert.True(t, gateway.SafeToRetry(err))
-				assertSentinels(t, err, append([]error{gateway.ErrOrderInFlight}, tt.is[min(1, len(tt.is)):]...)...)
-				for _, is := range tt.is {
-					assert.ErrorIs(t, err, is)
-				}
-				assert.Contains(t, err.Error(), `order "A-17"`)
+				assertSentinels(t, err, tt.is...)
+				assert.ErrorContains(t, err, `order "A-17"`)
 				assert.Less(t, len(n.begun), 100, "it asks at growing intervals")
 			})
 		})
@@ -534,6 +480,262 @@ func (n *recordingGuard) End(ctx context.Context, o gateway.Order, r gateway.Ord
 	return gateway.OrderRecord{}, errors.New("an error of End changes nothing")
 }
 
+// The guard is asked before an invoice is called not sent, with the merchant of WithMerchant. A key does not say whose
+// order it is: a rotated one would be another merchant.
+func TestOrderGuard_isAsked(t *testing.T) {
+	t.Parallel()
+	header, key := gateway.WithHeader("x\n", ""), gateway.WithAPIKey("key-1-of-merchant")
+	merchant := gateway.WithMerchant
+	asked := func(merchant string) *gateway.Order {
+		return &gateway.Order{Gateway: inMemoryURL, Merchant: merchant, Request: order("A-17")}
+	}
+	for _, tt := range []struct {
+		name    string
+		request gateway.InvoiceRequest
+		opts    []gateway.CallOption
+		asked   *gateway.Order // nil if the guard is not asked
+		refuses string         // the argument; "" for a success
+	}{
+		{"an order of the client's own", order("A-17"), nil, asked(""), ""},
+		{"an order of a merchant", order("A-17"), []gateway.CallOption{merchant("shop 1")}, asked("shop 1"), ""},
+		{"an order of a merchant with another key", order("A-17"), []gateway.CallOption{key, merchant("shop 1")}, asked("shop 1"), ""},
+		{"the longest name of a merchant", order("A-17"), []gateway.CallOption{merchant(strings.Repeat("x", 256))}, asked(strings.Repeat("x", 256)), ""},
+		{"another key is of no merchant that is known", order("A-17"), []gateway.CallOption{key}, nil, "WithMerchant"},
+		{"the client's own key as that of the call, likewise", order("A-17"), []gateway.CallOption{gateway.WithAPIKey(canary)}, nil, "WithMerchant"},
+		{"an empty name of a merchant", order("A-17"), []gateway.CallOption{header, merchant("")}, nil, "WithMerchant"},
+		{"a name of a merchant with a line end", order("A-17"), []gateway.CallOption{merchant("a\nb")}, nil, "WithMerchant"},
+		{"a name of a merchant that is not UTF-8", order("A-17"), []gateway.CallOption{merchant("\xff")}, nil, "WithMerchant"},
+		{"a name of a merchant that is too long", order("A-17"), []gateway.CallOption{merchant(strings.Repeat("x", 257))}, nil, "WithMerchant"},
+		{"no order", order(""), nil, nil, "orderId"},
+		{"an order that is not valid", order("a\nb"), nil, nil, "orderId"},
+		{
+			"what is not valid is kept from the guard", gateway.InvoiceRequest{OrderID: "A-17", CoinSymbol: "a\nb"}, nil,
+			&gateway.Order{Gateway: inMemoryURL, Request: gateway.InvoiceRequest{OrderID: "A-17"}}, "price",
+		},
+		{"a header that is not valid", order("A-17"), []gateway.CallOption{header}, asked(""), "WithHeader"},
+		{"a key that is not valid, of no merchant", order("A-17"), []gateway.CallOption{gateway.WithAPIKey("x\n")}, nil, "WithAPIKey"},
+		{"a key that is not valid, of a merchant", order("A-17"), []gateway.CallOption{gateway.WithAPIKey("x\n"), merchant("anna")}, asked("anna"), "WithAPIKey"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			n := &recordingGuard{}
+			got, err := inMemory(t, enveloped(invoiceJSON), gateway.WithOrderGuard(n)).CreateInvoice(t.Context(), tt.request, tt.opts...)
+			assertInvariants(t, got, err)
+			if tt.refuses == "" {
+				assert.NoError(t, err)
+			} else {
+				assertRefused(t, err, "create_invoice", tt.refuses, "")
+			}
+			if tt.asked == nil {
+				assert.Empty(t, n.begun, "it is nobody's order")
+				return
+			}
+			assert.Equal(t, []gateway.Order{*tt.asked}, n.begun)
+			assert.Len(t, n.ended, 1)
+		})
+	}
+	t.Run("a context that has ended", func(t *testing.T) {
+		t.Parallel()
+		n := &recordingGuard{}
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := inMemory(t, "", gateway.WithOrderGuard(n)).CreateInvoice(ended, order("A-17"))
+		assert.ErrorIs(t, err, context.Canceled)
+		assert.Equal(t, notSent, gateway.OutcomeOf(err))
+		assert.Len(t, n.ended, 1)
+	})
+	t.Run("reads are about no order, and without a guard nobody asks whose order it is", func(t *testing.T) {
+		t.Parallel()
+		n := &recordingGuard{}
+		for _, s := range subjects() {
+			if !s.write {
+				_, err := s.call(t.Context(), cannedClient(t, s.status, s.body(), gateway.WithOrderGuard(n)))
+				assert.NoError(t, err)
+			}
+		}
+		assert.Empty(t, n.begun)
+		_, err := inMemory(t, enveloped(invoiceJSON), gateway.WithOrderGuard(nil)).CreateInvoice(t.Context(), order("A-17"), key)
+		assert.NoError(t, err)
+	})
+}
+
+type databaseError struct{ table string }
+
+func (e *databaseError) Error() string { return "relation " + e.table + " is locked" }
+
+var errOfTheGuard = errors.New("of the guard")
+
+// A guard that cannot say is not believed about other calls. Asking it again does no harm, and helps unless it is not set
+// up for the call or the gateway.
+func TestOrderGuard_fails(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name  string
+		err   error
+		again bool
+		found bool // the error of the guard, by errors.Is and errors.As
+	}{
+		{"a plain error", errors.New("disk full"), true, true},
+		{"a timeout", context.DeadlineExceeded, true, true},
+		{"a refusal of the service", &gateway.APIError{Operation: "create_invoice", StatusCode: 429}, true, false},
+		{"a failure of the service", &gateway.APIError{Operation: "create_invoice", StatusCode: 500}, true, false},
+		{"a previous call's unknown outcome", &gateway.OutcomeUnknownError{Operation: "create_invoice", OrderID: "A-17", Cause: io.EOF}, true, false},
+		{"a database's address", errors.New("postgres://shop:" + password + "@db:5432/orders: refused"), true, false},
+		{"a guard that is not set up", &gateway.ArgumentError{Operation: "sqlguard", Name: "WithMerchants", Reason: "is not set"}, false, false},
+		{"an order of another gateway", gateway.ErrOtherGateway, false, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			n := &recordingGuard{fails: fmt.Errorf("%w: %w: %w", tt.err, errOfTheGuard, &databaseError{"orders"})}
+			got, err := newClient(t, "http://localhost", gateway.WithOrderGuard(n), neverSends()).CreateInvoice(t.Context(), order("A-17"))
+			assertInvariants(t, got, err)
+			assert.NotErrorIs(t, err, gateway.ErrInvalidArgument)
+			assert.Equal(t, unknown, gateway.OutcomeOf(err))
+			assert.Equal(t, tt.again, gateway.SafeToRetry(err))
+			failure, ok := errors.AsType[*gateway.TransportError](err)
+			require.True(t, ok)
+			assert.Equal(t, gateway.PhaseOrder, failure.Phase)
+			assert.Zero(t, failure.Attempts)
+			assert.Contains(t, err.Error(), `gateway: create_invoice: order: order "A-17": the order guard: `)
+			if tt.name != "a database's address" {
+				assert.ErrorContains(t, err, strings.TrimPrefix(tt.err.Error(), "gateway: "))
+			}
+			_, isDatabase := errors.AsType[*databaseError](err)
+			assert.Equal(t, tt.found, isDatabase, "the error of the guard is found, unless its text has a password or it is of another call")
+			assert.Equal(t, tt.found, errors.Is(err, errOfTheGuard))
+			assert.Equal(t, tt.found, errors.Is(err, tt.err))
+			_, isRefusal := errors.AsType[*gateway.APIError](err)
+			_, isUnknown := errors.AsType[*gateway.OutcomeUnknownError](err)
+			assert.False(t, isRefusal || isUnknown)
+			assertSilent(t, err, password)
+			assert.Empty(t, n.ended, "End is not called without a lease")
+		})
+	}
+}
+
+// What the guard knows of an order is what the caller gets, and no caller changes it. A guard may know nothing but the
+// state.
+func TestOrderGuard_knows(t *testing.T) {
+	t.Parallel()
+	created := &gateway.OrderRecord{Request: order("A-17"), Invoice: []byte(`{"id":1}`), Others: []json.RawMessage{[]byte(`{"id":2}`)}, CreatedAt: time.Unix(17, 0)}
+	lost := &gateway.OrderRecord{Request: order("A-17"), SentAt: time.Unix(1_700_000_000, 0), StatusCode: 502, Body: []byte("bad"), Cause: "create_invoice: a 502"}
+	for _, tt := range []struct {
+		name    string
+		lease   gateway.Lease
+		invoice *gateway.Invoice
+		is      []error
+		text    string // of the error
+		unknown *gateway.OutcomeUnknownError
+	}{
+		{"in flight", gateway.Lease{State: gateway.OrderInFlight}, nil, []error{gateway.ErrOrderInFlight}, `order "A-17": gateway: an invoice for this order is being created`, nil},
+		{"a state that does not exist", gateway.Lease{State: 9}, nil, []error{gateway.ErrOrderInFlight}, `order "A-17": gateway: an invoice for this order is being created`, nil},
+		{"created", gateway.Lease{State: gateway.OrderCreated}, &gateway.Invoice{OrderID: "A-17", Replayed: true}, nil, "", nil},
+		{"created, with an invoice", gateway.Lease{State: gateway.OrderCreated, Known: created}, &gateway.Invoice{
+			OrderID: "A-17", Raw: []byte(`{"id":1}`), Others: []json.RawMessage{[]byte(`{"id":2}`)}, CreatedAt: time.Unix(17, 0), Replayed: true, Request: order("A-17"),
+		}, nil, "", nil},
+		{
+			"unknown", gateway.Lease{State: gateway.OrderUnknown}, nil, nil,
+			`outcome unknown: an earlier invoice for order "A-17" may exist, look it up before sending it again: an earlier invoice for this order has an unknown outcome: ` +
+				`look it up, then record the finding with the Resolve of the guard`,
+			&gateway.OutcomeUnknownError{Operation: "create_invoice", OrderID: "A-17", Replayed: true},
+		},
+		{
+			"unknown, with what failed", gateway.Lease{State: gateway.OrderUnknown, Known: lost}, nil, []error{gateway.ErrServer},
+			`outcome unknown: an invoice of 2023-11-14T22:13:20Z for order "A-17" may exist, look it up before sending it again: a 502`,
+			&gateway.OutcomeUnknownError{Operation: "create_invoice", OrderID: "A-17", SentAt: lost.SentAt, StatusCode: 502, Body: []byte("bad"), Replayed: true},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := &recordingGuard{lease: tt.lease}
+				c := newClient(t, "http://localhost", gateway.WithOrderGuard(n), neverSends())
+				for range 2 {
+					got, err := c.CreateInvoice(t.Context(), order("A-17"))
+					assertInvariants(t, got, err)
+					assert.Equal(t, tt.invoice, got)
+					assertSentinels(t, err, tt.is...)
+					if tt.text != "" {
+						assert.ErrorContains(t, err, tt.text)
+						assert.Equal(t, unknown, gateway.OutcomeOf(err))
+					}
+					if lost, ok := errors.AsType[*gateway.OutcomeUnknownError](err); assert.Equal(t, tt.unknown != nil, ok) && ok {
+						seen := *lost
+						seen.Cause = nil
+						assert.Equal(t, *tt.unknown, seen)
+						clear(lost.Body)
+					}
+					if got != nil && len(got.Others) > 0 {
+						clear(got.Raw)
+						clear(got.Others[0])
+					}
+				}
+				assert.Empty(t, n.ended)
+			})
+		})
+	}
+}
+
+// The outcome of a call follows what the guard has when the call ends. An error of the guard changes nothing for the
+// caller: observers and the log receive it.
+func TestOrderGuard_EndRaises(t *testing.T) {
+	t.Parallel()
+	createdAt := time.Unix(1_700_000_000, 0)
+	held := gateway.OrderRecord{Outcome: unknown, Request: order("A-17"), Cause: "create_invoice: a 502"}
+	created := gateway.OrderRecord{Outcome: succeeded, Request: order("A-17"), Invoice: []byte(`{"id":"of another call"}`), CreatedAt: createdAt}
+	another := created
+	otherPrice(&another.Request)
+	two := created
+	two.Others = []json.RawMessage{[]byte(`{"id":"of a third call"}`)}
+	no, fails, good := respondWith(422, refused("No.")), respondWith(500, refused("No.")), respondWith(201, enveloped(invoiceJSON))
+	for _, tt := range []struct {
+		name     string
+		trip     trip
+		has      *gateway.OrderRecord // nil for an error
+		want     gateway.Outcome
+		replayed bool
+		log      string
+	}{
+		{"rejected, and the guard has the same", no, &gateway.OrderRecord{Outcome: rejected}, rejected, false, ""},
+		{"rejected, and the guard has an unknown outcome", no, &held, unknown, true, "an invoice may exist"},
+		{"rejected, and the guard has an invoice", no, &created, succeeded, true, ""},
+		{"rejected, and the guard has an invoice for another request", no, &another, conflict, false, ""},
+		{"not sent, and the guard has an unknown outcome", brokenOff, &held, unknown, true, "an invoice may exist"},
+		{"not sent, and the guard has an invoice", brokenOff, &created, succeeded, true, ""},
+		{"unknown, and the guard has an invoice", fails, &created, succeeded, true, ""},
+		{"unknown, and the guard has less", fails, &gateway.OrderRecord{Outcome: notSent}, unknown, false, "an invoice may exist"},
+		{"succeeded, and the guard has the same", good, &gateway.OrderRecord{Outcome: succeeded, CreatedAt: createdAt}, succeeded, false, ""},
+		{"succeeded, and the guard has another invoice", good, &two, succeeded, false, "more than one invoice"},
+		{"succeeded, and the guard has an unknown outcome", good, &held, succeeded, false, ""},
+		{"succeeded, and the guard fails", good, nil, succeeded, false, `guard_error="an error of End changes nothing"`},
+		{"rejected, and the guard fails", no, nil, rejected, false, `guard_error="an error of End changes nothing"`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var ends []gateway.Call
+			var log bytes.Buffer
+			c := newClient(t, "http://localhost", once(), gateway.WithOrderGuard(&recordingGuard{has: tt.has}), recordEnds(&ends),
+				gateway.WithLogger(slog.New(slog.NewTextHandler(&log, nil))), overWire(func() trip { return tt.trip }, unnoticed))
+			got, err := c.CreateInvoice(t.Context(), order("A-17"))
+			assertInvariants(t, got, err)
+			assert.Equal(t, tt.want, gateway.OutcomeOf(err), "%v", err)
+			assert.Equal(t, tt.replayed, isReplayed(got, err))
+			assert.Contains(t, log.String(), tt.log)
+			assert.Equal(t, tt.log != "", log.Len() > 0, log.String())
+			require.Len(t, ends, 1)
+			assert.Equal(t, tt.want, ends[0].Outcome)
+			if tt.has == nil {
+				assert.EqualError(t, ends[0].GuardErr, "an error of End changes nothing")
+				assert.Contains(t, log.String(), "level=ERROR")
+			} else if err == nil {
+				assert.Equal(t, tt.has.CreatedAt, got.CreatedAt)
+				assert.Equal(t, tt.has.Others, got.Others)
+				assert.Equal(t, len(tt.has.Others), ends[0].Others)
+			}
+		})
+	}
+}
+
 // End receives the outcome of the attempt once, with its name and a context that has not ended although the
 // caller's has.
 func TestOrderGuard_End(t *testing.T) {
@@ -545,11 +747,11 @@ func TestOrderGuard_End(t *testing.T) {
 	}{
 		{
 			"a success", func(func()) (*http.Response, error) { return reply(200, enveloped(invoiceJSON)), nil },
-			gateway.OrderRecord{Outcome: gateway.OutcomeSucceeded, StatusCode: 200, Invoice: []byte(invoiceJSON)},
+			gateway.OrderRecord{Outcome: succeeded, StatusCode: 200, Invoice: []byte(invoiceJSON)},
 		},
 		{
 			"a refusal", func(func()) (*http.Response, error) { return reply(422, refused("No.")), nil },
-			gateway.OrderRecord{Outcome: gateway.OutcomeRejected, StatusCode: 422, Body: []byte(refused("No.")), Cause: `create_invoice: 422: "No."`},
+			gateway.OrderRecord{Outcome: rejected, StatusCode: 422, Body: []byte(refused("No.")), Cause: `create_invoice: 422: "No."`},
 		},
 		{
 			"a response of 500", func(func()) (*http.Response, error) { return reply(500, "oops"), nil },
@@ -581,7 +783,7 @@ func TestOrderGuard_End(t *testing.T) {
 				asked.Attempt = "attempt-7"
 				assert.Equal(t, []gateway.Order{asked}, n.endedOf)
 				tt.want.Request, tt.want.SentAt = order("A-17"), sentAt
-				if tt.want.Outcome == gateway.OutcomeSucceeded {
+				if tt.want.Outcome == succeeded {
 					tt.want.CreatedAt = sentAt
 				}
 				assert.Equal(t, []gateway.OrderRecord{tt.want}, n.ended)
@@ -591,235 +793,17 @@ func TestOrderGuard_End(t *testing.T) {
 			})
 		})
 	}
+	t.Run("after a panic of the transport the outcome is unknown", func(t *testing.T) {
+		t.Parallel()
+		n := &recordingGuard{}
+		c := newClient(t, "http://localhost", gateway.WithOrderGuard(n), neverSends())
+		assert.Panics(t, func() { _, _ = c.CreateInvoice(t.Context(), order("A-17")) })
+		require.Len(t, n.ended, 1)
+		assert.Equal(t, unknown, n.ended[0].Outcome)
+	})
 }
 
-// After a panic of the transport the outcome is unknown.
-func TestOrderGuard_EndIsCalledAfterAPanic(t *testing.T) {
-	t.Parallel()
-	n := &recordingGuard{}
-	c := newClient(t, "http://localhost", gateway.WithOrderGuard(n), through(func(*http.Request) (*http.Response, error) {
-		panic("of the transport")
-	}))
-	assert.Panics(t, func() { _, _ = c.CreateInvoice(t.Context(), order("A-17")) })
-	require.Len(t, n.ended, 1)
-	assert.Equal(t, gateway.OutcomeUnknown, n.ended[0].Outcome)
-}
-
-// The error of End is told to observers and to the log, and changes nothing for the caller.
-func TestOrderGuard_EndFails(t *testing.T) {
-	t.Parallel()
-	var ends []gateway.Call
-	var out bytes.Buffer
-	c := inMemory(t, enveloped(invoiceJSON), gateway.WithOrderGuard(&recordingGuard{}),
-		recordEnds(&ends), gateway.WithLogger(slog.New(slog.NewJSONHandler(&out, nil))))
-	_, err := c.CreateInvoice(t.Context(), order("A-17"))
-	require.NoError(t, err)
-	require.Len(t, ends, 1)
-	assert.EqualError(t, ends[0].GuardErr, "an error of End changes nothing")
-	var line map[string]any
-	require.NoError(t, json.Unmarshal(out.Bytes(), &line))
-	assert.Equal(t, "ERROR", line["level"])
-	assert.Equal(t, "an error of End changes nothing", line["guard_error"])
-}
-
-// The guard is asked before an invoice is called not sent, and not for what is about no order.
-func TestOrderGuard_isAsked(t *testing.T) {
-	t.Parallel()
-	n := &recordingGuard{}
-	w := serve(t, respond(404, ""))
-	c := newClient(t, w.URL, gateway.WithOrderGuard(n))
-	for _, id := range []string{"", "a\nb"} {
-		_, err := c.CreateInvoice(t.Context(), gateway.InvoiceRequest{OrderID: id})
-		assert.ErrorIs(t, err, gateway.ErrInvalidArgument)
-	}
-	for _, s := range subjects() {
-		if !s.write {
-			_, err := s.call(t.Context(), c)
-			assert.ErrorIs(t, err, gateway.ErrNotFound)
-		}
-	}
-	assert.Empty(t, n.begun)
-
-	_, err := c.CreateInvoice(t.Context(), gateway.InvoiceRequest{OrderID: "A-17", CoinSymbol: "a\nb"})
-	assert.ErrorIs(t, err, gateway.ErrInvalidArgument)
-	require.Len(t, n.begun, 1)
-	assert.Equal(t, gateway.InvoiceRequest{OrderID: "A-17"}, n.begun[0].Request, "what is not valid is kept from the guard")
-	_, err = c.CreateInvoice(t.Context(), order("A-17"), gateway.WithHeader("x\n", ""))
-	assert.ErrorIs(t, err, gateway.ErrInvalidArgument)
-	assert.Len(t, n.begun, 2)
-	_, err = c.CreateInvoice(t.Context(), order("A-17"), gateway.WithHeader("x\n", ""), gateway.WithMerchant(""))
-	assert.ErrorIs(t, err, gateway.ErrInvalidArgument)
-	_, err = c.CreateInvoice(t.Context(), order("A-17"), gateway.WithAPIKey("x\n"))
-	assert.ErrorIs(t, err, gateway.ErrInvalidArgument)
-	assert.Len(t, n.begun, 2, "it is nobody's order")
-	_, err = c.CreateInvoice(t.Context(), order("A-17"), gateway.WithAPIKey("x\n"), gateway.WithMerchant("anna"))
-	assert.ErrorIs(t, err, gateway.ErrInvalidArgument)
-	require.Len(t, n.begun, 3)
-	assert.Equal(t, "anna", n.begun[2].Merchant)
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err = c.CreateInvoice(ended, order("A-17"))
-	assert.ErrorIs(t, err, context.Canceled)
-	assert.Equal(t, gateway.OutcomeNotSent, gateway.OutcomeOf(err))
-	assert.Len(t, n.ended, 4)
-}
-
-type databaseError struct{ table string }
-
-func (e *databaseError) Error() string { return "relation " + e.table + " is locked" }
-
-var errOfTheGuard = errors.New("of the guard")
-
-// A guard that cannot say is not believed about other calls, and asking it again does no harm.
-func TestOrderGuard_fails(t *testing.T) {
-	t.Parallel()
-	address := "postgres://shop:" + password + "@db:5432/orders: refused"
-	previous := &gateway.OutcomeUnknownError{Operation: "create_invoice", OrderID: "A-17", Cause: io.EOF}
-	for _, tt := range []struct {
-		name string
-		err  error
-	}{
-		{"a plain error", errors.New("disk full")},
-		{"a timeout", context.DeadlineExceeded},
-		{"a refusal of the service", &gateway.APIError{Operation: "create_invoice", StatusCode: 429}},
-		{"a failure of the service", &gateway.APIError{Operation: "create_invoice", StatusCode: 500}},
-		{"a previous call's unknown outcome", previous},
-		{"a database's address", errors.New(address)},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			n := &recordingGuard{fails: fmt.Errorf("%w: %w: %w", tt.err, errOfTheGuard, &databaseError{"orders"})}
-			got, err := newClient(t, "http://localhost", gateway.WithOrderGuard(n), through(func(*http.Request) (*http.Response, error) {
-				panic("is not sent")
-			})).CreateInvoice(t.Context(), order("A-17"))
-			assertInvariants(t, got, err)
-			assert.NotErrorIs(t, err, gateway.ErrInvalidArgument)
-			assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
-			assert.True(t, gateway.SafeToRetry(err))
-			failure, ok := errors.AsType[*gateway.TransportError](err)
-			require.True(t, ok)
-			assert.Equal(t, gateway.PhaseOrder, failure.Phase)
-			assert.Zero(t, failure.Attempts)
-			assert.Contains(t, err.Error(), `gateway: create_invoice: order: order "A-17": the order guard: `)
-			assertGuardErrorKept(t, err, tt.name == "a plain error" || tt.name == "a timeout")
-			assert.Empty(t, n.ended, "End is not called without a lease")
-		})
-	}
-}
-
-func assertGuardErrorKept(t *testing.T, err error, whole bool) {
-	t.Helper()
-	assert.Equal(t, whole, errors.Is(err, errOfTheGuard))
-	_, isDatabase := errors.AsType[*databaseError](err)
-	assert.Equal(t, whole, isDatabase, "the error of the guard is found, unless its text has a password or it is of another call")
-	_, isRefusal := errors.AsType[*gateway.APIError](err)
-	assert.False(t, isRefusal)
-	_, isUnknown := errors.AsType[*gateway.OutcomeUnknownError](err)
-	assert.False(t, isUnknown)
-	assertSilent(t, err, password)
-}
-
-// A guard that is not set up for the call refuses it again.
-func TestOrderGuard_refusesArgument(t *testing.T) {
-	t.Parallel()
-	n := &recordingGuard{fails: fmt.Errorf("guard: %w", &gateway.ArgumentError{Operation: "sqlguard", Name: "WithMerchants", Reason: "is not set"})}
-	_, err := inMemory(t, "", gateway.WithOrderGuard(n)).CreateInvoice(t.Context(), order("A-17"))
-	assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
-	assert.False(t, gateway.SafeToRetry(err))
-	assertSentinels(t, err)
-	assert.ErrorContains(t, err, "WithMerchants: is not set")
-}
-
-// An order is one of a gateway: a client with another base URL is refused, whatever became of it.
-func TestOrderGuard_otherGateway(t *testing.T) {
-	t.Parallel()
-	for name, outcome := range map[string]gateway.Outcome{"created": gateway.OutcomeSucceeded, "unknown": gateway.OutcomeUnknown} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			guard := &gateway.MemoryGuard{}
-			o := gateway.Order{Gateway: "https://test.example", Request: order("A-17")}
-			_, err := guard.Begin(t.Context(), o)
-			require.NoError(t, err)
-			_, err = guard.End(t.Context(), o, gateway.OrderRecord{Outcome: outcome, Request: o.Request})
-			require.NoError(t, err)
-			got, err := newClient(t, "https://live.example", gateway.WithOrderGuard(guard), through(func(*http.Request) (*http.Response, error) {
-				panic("is not sent")
-			})).CreateInvoice(t.Context(), order("A-17"))
-			assert.Nil(t, got)
-			require.ErrorIs(t, err, gateway.ErrOtherGateway)
-			assert.ErrorContains(t, err, "https://test.example")
-			assert.ErrorContains(t, err, "https://live.example")
-			assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
-			assert.False(t, gateway.SafeToRetry(err))
-		})
-	}
-}
-
-// A guard may know nothing of an order but its state.
-func TestOrderGuard_states(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		state gateway.OrderState
-		want  gateway.Outcome
-		is    []error
-	}{
-		{gateway.OrderInFlight, gateway.OutcomeUnknown, []error{gateway.ErrOrderInFlight}},
-		{gateway.OrderCreated, gateway.OutcomeSucceeded, nil},
-		{gateway.OrderUnknown, gateway.OutcomeUnknown, nil},
-		{9, gateway.OutcomeUnknown, []error{gateway.ErrOrderInFlight}},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			n := &recordingGuard{lease: gateway.Lease{State: tt.state}}
-			c := newClient(t, "http://localhost", gateway.WithOrderGuard(n), through(func(*http.Request) (*http.Response, error) { panic("is not sent") }))
-			got, err := c.CreateInvoice(t.Context(), order("A-17"))
-			assertInvariants(t, got, err)
-			assert.Equal(t, tt.want, gateway.OutcomeOf(err))
-			assertSentinels(t, err, tt.is...)
-			if err == nil {
-				assert.Equal(t, &gateway.Invoice{OrderID: "A-17", Replayed: true}, got)
-			}
-			assert.Empty(t, n.ended)
-		})
-	}
-}
-
-// What a guard knows of a created order is what the invoice has, and no caller changes it.
-func TestOrderGuard_knowsCreated(t *testing.T) {
-	t.Parallel()
-	known := &gateway.OrderRecord{
-		Request: order("A-17"), Invoice: []byte(`{"id":1}`), Others: []json.RawMessage{[]byte(`{"id":2}`)}, CreatedAt: time.Unix(17, 0),
-	}
-	c := inMemory(t, "", gateway.WithOrderGuard(&recordingGuard{lease: gateway.Lease{State: gateway.OrderCreated, Known: known}}))
-	for range 2 {
-		got, err := c.CreateInvoice(t.Context(), order("A-17"))
-		require.NoError(t, err)
-		assert.Equal(t, &gateway.Invoice{
-			OrderID: "A-17", Raw: []byte(`{"id":1}`), Others: []json.RawMessage{[]byte(`{"id":2}`)}, CreatedAt: time.Unix(17, 0), Replayed: true, Request: order("A-17"),
-		}, got)
-		clear(got.Raw)
-		clear(got.Others[0])
-	}
-}
-
-// What a guard knows of an order of unknown outcome is what the error has.
-func TestOrderGuard_knowsUnknown(t *testing.T) {
-	t.Parallel()
-	known := &gateway.OrderRecord{
-		Request: order("A-17"), SentAt: time.Unix(1_700_000_000, 0), StatusCode: 502, Body: []byte("bad"), Cause: "create_invoice: a 502",
-	}
-	n := &recordingGuard{lease: gateway.Lease{State: gateway.OrderUnknown, Known: known}}
-	_, err := inMemory(t, "", gateway.WithOrderGuard(n)).CreateInvoice(t.Context(), order("A-17"))
-	unknown, ok := errors.AsType[*gateway.OutcomeUnknownError](err)
-	require.True(t, ok)
-	assert.Equal(t, &gateway.OutcomeUnknownError{
-		Operation: "create_invoice", OrderID: "A-17", SentAt: known.SentAt, StatusCode: 502, Body: []byte("bad"),
-		Replayed: true, Cause: errors.New("create_invoice: a 502"),
-	}, unknown)
-	assert.EqualError(t, err, `gateway: create_invoice: outcome unknown: an invoice of 2023-11-14T22:13:20Z for order "A-17" may exist, `+
-		`look it up before sending it again: a 502`)
-}
-
-// a lease that is shorter than the call may last is refused with both named.
+// A lease that is shorter than the call may last, with all attempts and waits, is refused with both named.
 func TestOrderGuard_shortLease(t *testing.T) {
 	t.Parallel()
 	const forever = 24 * time.Hour // with the longest InvoiceTimeout
@@ -827,26 +811,29 @@ func TestOrderGuard_shortLease(t *testing.T) {
 		name     string
 		lasts    time.Duration // the lease
 		deadline time.Duration // of the context; 0 for none
-		want     string        // of the refusal; "" for a success
+		opts     []gateway.Option
+		want     string // of the refusal; "" for a success
 	}{
-		{"it is as long as a call with all attempts", 125 * time.Second, 0, ""},
-		{"it is shorter", 124 * time.Second, 0, "the lease of the order is 2m4s, and a call may last 2m5s by WithRetry"},
-		{"it is over", 0, 0, "the lease of the order is 0s"},
-		{"attempts have no end", forever, 0, "the lease of the order is"},
-		{"the context ends before it", time.Minute, time.Minute, ""},
-		{"the context ends after it", time.Minute, 61 * time.Second, "the lease of the order is 1m0s, and a call may last 1m1s"},
+		{"it is as long as a call with all attempts", 125 * time.Second, 0, nil, ""},
+		{"it is shorter", 124 * time.Second, 0, nil, "the lease of the order is 2m4s, and a call may last 2m5s by WithRetry"},
+		{"a response may ask an idempotent order to wait", 139 * time.Second, 0, []gateway.Option{gateway.WithIdempotentOrders()}, "and a call may last 2m20s"},
+		{"it is as long as that", 140 * time.Second, 0, []gateway.Option{gateway.WithIdempotentOrders()}, ""},
+		{"it is over", 0, 0, nil, "the lease of the order is 0s"},
+		{"attempts have no end", forever, 0, nil, "the lease of the order is"},
+		{"the context ends before it", time.Minute, time.Minute, nil, ""},
+		{"the context ends after it", time.Minute, 61 * time.Second, nil, "the lease of the order is 1m0s, and a call may last 1m1s"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				policy := gateway.RetryPolicy{MaxAttempts: 2, InvoiceTimeout: time.Minute, MaxDelay: 5 * time.Second}
+				policy := gateway.RetryPolicy{MaxAttempts: 2, InvoiceTimeout: time.Minute, MaxDelay: 5 * time.Second, MaxRetryAfter: 20 * time.Second}
 				if tt.lasts == forever {
 					policy.InvoiceTimeout = math.MaxInt64
 				}
 				n := &recordingGuard{lease: gateway.Lease{Expires: time.Now().Add(tt.lasts)}}
-				c := newClient(t, "http://localhost", gateway.WithOrderGuard(n), gateway.WithRetry(policy), through(func(*http.Request) (*http.Response, error) {
+				c := newClient(t, "http://localhost", append(tt.opts, gateway.WithOrderGuard(n), gateway.WithRetry(policy), through(func(*http.Request) (*http.Response, error) {
 					return reply(201, enveloped(invoiceJSON)), nil
-				}))
+				}))...)
 				ctx, cancel := t.Context(), func() {}
 				if tt.deadline > 0 {
 					ctx, cancel = context.WithTimeout(ctx, tt.deadline)
@@ -855,12 +842,13 @@ func TestOrderGuard_shortLease(t *testing.T) {
 				got, err := c.CreateInvoice(ctx, order("A-17"))
 				assertInvariants(t, got, err)
 				require.Len(t, n.ended, 1)
-				assert.Equal(t, gateway.OutcomeOf(err) == gateway.OutcomeSucceeded, n.ended[0].Outcome == gateway.OutcomeSucceeded)
-				if tt.want == "" {
+				assert.Equal(t, tt.want == "", n.ended[0].Outcome == succeeded)
+				switch {
+				case tt.want == "":
 					assert.NoError(t, err)
-				} else if tt.lasts > 0 {
+				case tt.lasts > 0:
 					assertRefused(t, err, "create_invoice", "WithOrderGuard", tt.want)
-				} else {
+				default:
 					assert.ErrorContains(t, err, tt.want)
 				}
 			})
@@ -868,38 +856,34 @@ func TestOrderGuard_shortLease(t *testing.T) {
 	}
 }
 
-// slowObserver returns an observer that holds a call up after its first attempt.
-func slowObserver(takes time.Duration) gateway.Observer {
-	return gateway.Observer{Attempt: func(_ context.Context, a gateway.Attempt) {
-		if a.Number == 1 {
-			time.Sleep(takes)
-		}
-	}}
-}
-
-// nothing is sent after the lease has expired, and what others may have done since is not denied.
+// Nothing is sent after the lease has expired, and what others may have done since is not denied.
 func TestOrderGuard_leaseExpires(t *testing.T) {
 	t.Parallel()
 	const lasts = time.Hour
+	standsStill := gateway.WithObserver(gateway.Observer{Attempt: func(_ context.Context, a gateway.Attempt) {
+		if a.Number == 1 {
+			time.Sleep(lasts)
+		}
+	}})
 	for _, tt := range []struct {
 		name string
-		trip func() (*http.Response, error)
-		want gateway.Outcome // that the guard is told
+		trip trip
+		want gateway.Outcome // that the guard receives
 	}{
-		{"before it sends again", brokenConnect, gateway.OutcomeNotSent},
-		{"after it was refused", respondWith(422, refused("No.")), gateway.OutcomeRejected},
+		{"before it sends again", brokenConnect, notSent},
+		{"after it was refused", respondWith(422, refused("No.")), rejected},
 	} {
 		t.Run("the process stands still "+tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				n, sent := &recordingGuard{lease: gateway.Lease{Expires: time.Now().Add(lasts)}}, 0
-				c := newClient(t, "http://localhost", gateway.WithOrderGuard(n), gateway.WithObserver(slowObserver(lasts)), gateway.WithHTTPClient(&http.Client{
+				c := newClient(t, "http://localhost", gateway.WithOrderGuard(n), standsStill, gateway.WithHTTPClient(&http.Client{
 					Transport: tripper(func(*http.Request) (*http.Response, error) { sent++; return tt.trip() }),
 				}))
 				got, err := c.CreateInvoice(t.Context(), order("A-17"))
 				assertInvariants(t, got, err)
 				assert.Equal(t, 1, sent)
-				assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
+				assert.Equal(t, unknown, gateway.OutcomeOf(err))
 				assert.True(t, gateway.SafeToRetry(err), "the guard knows more")
 				assertSentinels(t, err)
 				assert.ErrorContains(t, err, "the lease of the order has expired")
@@ -908,6 +892,90 @@ func TestOrderGuard_leaseExpires(t *testing.T) {
 			})
 		})
 	}
+	t.Run("a deadline is obeyed before the lease ends, also after the context was cancelled", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			n := &recordingGuard{lease: gateway.Lease{Expires: time.Now().Add(10 * time.Second)}}
+			ctx, stop := context.WithTimeout(t.Context(), 9*time.Second)
+			defer stop()
+			begun := time.Now()
+			c := newClient(t, "http://localhost", gateway.WithOrderGuard(n), through(func(req *http.Request) (*http.Response, error) {
+				stop()
+				return hangTrip(req)
+			}))
+			_, err := c.CreateInvoice(ctx, order("A-17"))
+			assert.Equal(t, unknown, gateway.OutcomeOf(err))
+			assert.Equal(t, 9*time.Second, time.Since(begun))
+			require.Len(t, n.ended, 1)
+			assert.Equal(t, "create_invoice: wait: context deadline exceeded", n.ended[0].Cause)
+			assert.Equal(t, []error{nil}, n.state, "the context of End has not ended")
+		})
+	})
 }
 
-func brokenConnect() (*http.Response, error) { return nil, refusedConnection("connect") }
+// A beginning is an answer of a guard, and what it must have been asked.
+type beginning struct {
+	state    gateway.OrderState
+	known    *gateway.OrderRecord
+	resubmit bool
+}
+
+// A scriptedGuard gives its answers one after the other.
+type scriptedGuard struct {
+	t      *testing.T
+	begins []beginning
+}
+
+func (g *scriptedGuard) Begin(_ context.Context, o gateway.Order) (gateway.Lease, error) {
+	if !assert.NotEmpty(g.t, g.begins, "is not asked again") {
+		return gateway.Lease{}, errors.New("is asked again")
+	}
+	next := g.begins[0]
+	g.begins = g.begins[1:]
+	assert.Equal(g.t, next.resubmit, o.Resubmit)
+	return gateway.Lease{State: next.state, Known: next.known}, nil
+}
+
+func (g *scriptedGuard) End(context.Context, gateway.Order, gateway.OrderRecord) (gateway.OrderRecord, error) {
+	return gateway.OrderRecord{}, nil
+}
+
+// With WithIdempotentOrders a call that waits for an equal one repeats what that one has left unknown. What another
+// request has left unknown meanwhile is not repeated.
+func TestWithIdempotentOrders_guard(t *testing.T) {
+	t.Parallel()
+	lost := &gateway.OrderRecord{Outcome: unknown, Request: order("A-17")}
+	other := *lost
+	otherPrice(&other.Request)
+	for _, tt := range []struct {
+		name   string
+		begins []beginning
+		want   gateway.Outcome
+	}{
+		{"it was in flight", []beginning{
+			{gateway.OrderInFlight, lost, false}, {gateway.OrderUnknown, lost, false}, {gateway.OrderFree, lost, true},
+		}, succeeded},
+		{"a person has found that there is none since", []beginning{{gateway.OrderUnknown, lost, false}, {gateway.OrderFree, nil, true}}, succeeded},
+		{"another request was sent since", []beginning{{gateway.OrderUnknown, lost, false}, {gateway.OrderFree, &other, true}}, unknown},
+		{"its request is not known", []beginning{{gateway.OrderUnknown, &gateway.OrderRecord{}, false}}, unknown},
+		{"nothing of it is known", []beginning{{gateway.OrderUnknown, nil, false}}, unknown},
+		{"the guard insists", []beginning{{gateway.OrderUnknown, lost, false}, {gateway.OrderUnknown, lost, true}}, unknown},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				sent := false
+				guard := &scriptedGuard{t: t, begins: tt.begins}
+				c := newClient(t, "http://localhost", gateway.WithIdempotentOrders(), gateway.WithOrderGuard(guard), through(func(*http.Request) (*http.Response, error) {
+					sent = true
+					return reply(201, enveloped(invoiceJSON)), nil
+				}))
+				got, err := c.CreateInvoice(t.Context(), order("A-17"))
+				assertInvariants(t, got, err)
+				assert.Equal(t, tt.want, gateway.OutcomeOf(err), "%v", err)
+				assert.Equal(t, tt.want == succeeded, sent)
+				assert.Empty(t, guard.begins)
+			})
+		})
+	}
+}
