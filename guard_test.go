@@ -2,9 +2,7 @@ package gateway_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"runtime"
 	"strings"
 	"testing"
@@ -15,6 +13,8 @@ import (
 
 	"github.com/cryptogw/gateway"
 )
+
+// Package guardtest has the rules that every guard keeps. Here are those of a guard in memory.
 
 // begin asks a guard for the lease of an order, and returns the order with the name of the attempt.
 func begin(t *testing.T, g gateway.OrderGuard, id string) (gateway.Order, gateway.Lease) {
@@ -40,38 +40,36 @@ func ask(t *testing.T, g gateway.OrderGuard, id string) (*gateway.OrderRecord, g
 	t.Helper()
 	o, lease := begin(t, g, id)
 	if lease.State == gateway.OrderFree {
-		_, err := g.End(t.Context(), o, gateway.OrderRecord{Outcome: gateway.OutcomeNotSent})
+		_, err := g.End(t.Context(), o, gateway.OrderRecord{Outcome: notSent})
 		require.NoError(t, err)
 	}
 	return lease.Known, lease.State
 }
 
 func created(raw string) gateway.OrderRecord {
-	return gateway.OrderRecord{Outcome: gateway.OutcomeSucceeded, Invoice: []byte(raw)}
+	return gateway.OrderRecord{Outcome: succeeded, Invoice: []byte(raw)}
 }
 
-// The created orders that were created last are remembered, and the unknown ones for
-// good.
+// The orders that were created last are remembered, the unknown ones for good, and the free ones not at all.
 func TestMemoryGuard_remembers(t *testing.T) {
 	t.Parallel()
 	g := &gateway.MemoryGuard{Remember: 3}
 	settle(t, g, "unknown", gateway.OrderRecord{})
 	for i := range 8 {
 		settle(t, g, fmt.Sprint(i), created("{}"))
+		settle(t, g, fmt.Sprint("free ", i), gateway.OrderRecord{Outcome: notSent})
 		for j := range i + 1 {
 			_, state := ask(t, g, fmt.Sprint(j))
-			if j > i-3 {
-				assert.Equal(t, gateway.OrderCreated, state, "%d after %d", j, i)
-				continue
-			}
-			assert.Equal(t, gateway.OrderFree, state, "%d after %d", j, i)
+			assert.Equal(t, j > i-3, state == gateway.OrderCreated, "%d after %d", j, i)
+			assert.Equal(t, j <= i-3, state == gateway.OrderFree, "%d after %d", j, i)
 		}
 	}
 	_, state := ask(t, g, "unknown")
 	assert.Equal(t, gateway.OrderUnknown, state)
+	assert.Equal(t, 3+1, gateway.OrdersOf(g))
 }
 
-// An order that is forgotten takes the place of none that is remembered, nor does it keep the texts of one.
+// Forgetting an order makes room for another, and leaves all other orders as they are.
 func TestMemoryGuard_Forget(t *testing.T) {
 	t.Parallel()
 	g := &gateway.MemoryGuard{Remember: 2}
@@ -95,17 +93,6 @@ func TestMemoryGuard_Forget(t *testing.T) {
 	forget("last")
 	_, state := ask(t, g, "first")
 	assert.Equal(t, gateway.OrderCreated, state)
-}
-
-// An order that is free again is not kept.
-func TestMemoryGuard_forgets(t *testing.T) {
-	t.Parallel()
-	g := &gateway.MemoryGuard{Remember: 3}
-	for i := range 100 {
-		settle(t, g, fmt.Sprint(i), created("{}"))
-		settle(t, g, fmt.Sprint("free ", i), gateway.OrderRecord{Outcome: gateway.OutcomeNotSent})
-	}
-	assert.Equal(t, 3, gateway.OrdersOf(g))
 }
 
 // A guard keeps 64 MiB of texts: the oldest invoices lose theirs first, then new failures. The state and the request of
@@ -139,7 +126,7 @@ func TestMemoryGuard_bounds(t *testing.T) {
 	other := order("created 0")
 	otherPrice(&other)
 	_, err = c.CreateInvoice(t.Context(), other)
-	assert.Equal(t, gateway.OutcomeConflict, gateway.OutcomeOf(err))
+	assert.Equal(t, conflict, gateway.OutcomeOf(err))
 	got, err = c.CreateInvoice(t.Context(), order(fmt.Sprint("created ", kept)))
 	require.NoError(t, err)
 	assert.NoError(t, got.GuardErr)
@@ -150,21 +137,6 @@ func TestMemoryGuard_bounds(t *testing.T) {
 		require.Equal(t, gateway.OrderUnknown, state)
 		assert.Equal(t, i < kept-10, known.Body != nil, "%d", i)
 	}
-}
-
-// What is kept of a text does not keep what it was cut from. Not parallel, because it measures.
-func TestMemoryGuard_keepsNoMore(t *testing.T) {
-	var g gateway.MemoryGuard
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	for i := range 64 {
-		form := strings.Repeat("x", 1<<20) + fmt.Sprintf("%08d", i)
-		settle(t, &g, form[1<<20:], created(""))
-	}
-	runtime.GC()
-	runtime.ReadMemStats(&after)
-	assert.Less(t, int64(after.HeapAlloc)-int64(before.HeapAlloc), int64(16<<20))
 }
 
 // The texts of an order that is forgotten, or freed, count no longer.
@@ -187,7 +159,7 @@ func TestMemoryGuard_bounds_counts(t *testing.T) {
 	} {
 		g := &gateway.MemoryGuard{Remember: 3}
 		settle(t, g, "unknown", gateway.OrderRecord{Body: []byte(text)})
-		for i := range 200 { // more than three times what may be kept
+		for i := range 80 { // more than is kept
 			round(g, fmt.Sprint(i))
 		}
 		settle(t, g, "last", created(text))
@@ -198,129 +170,54 @@ func TestMemoryGuard_bounds_counts(t *testing.T) {
 	}
 }
 
-func TestFinding_Validate(t *testing.T) {
-	t.Parallel()
-	const found = `{"id":"i-1"}`
-	long := strings.Repeat("x", 64<<10+1)
-	for _, tt := range []struct {
-		name    string
-		finding gateway.Finding
-		state   gateway.OrderState
-		wrong   string // the argument; "" for none
-		is      error
-	}{
-		{"an invoice exists", gateway.Finding{Exists: true, By: "anna"}, gateway.OrderUnknown, "", nil},
-		{"with its JSON", gateway.Finding{Exists: true, By: "anna", Invoice: []byte(found)}, gateway.OrderUnknown, "", nil},
-		{"its JSON for a created order", gateway.Finding{Exists: true, By: "anna", Invoice: []byte(found)}, gateway.OrderCreated, "", nil},
-		{"with the order in another case", gateway.Finding{Exists: true, By: "anna", Invoice: []byte(`{"orderId":"8EE74576-0BCF-4BFA-9C0C-DE1A8CC8FA6B"}`)}, gateway.OrderUnknown, "", nil},
-		{"none exists", gateway.Finding{By: "anna", Margin: time.Hour}, gateway.OrderUnknown, "", nil},
-		{"without a name", gateway.Finding{By: " "}, gateway.OrderUnknown, "Finding.By", gateway.ErrInvalidArgument},
-		{"with a name that is too long", gateway.Finding{By: long}, gateway.OrderUnknown, "Finding.By", gateway.ErrInvalidArgument},
-		{"with a NUL in the note", gateway.Finding{By: "anna", Note: "a\x00"}, gateway.OrderUnknown, "Finding.Note", gateway.ErrInvalidArgument},
-		{"with a note that is not UTF-8", gateway.Finding{By: "anna", Note: "\xff"}, gateway.OrderUnknown, "Finding.Note", gateway.ErrInvalidArgument},
-		{"with a negative margin", gateway.Finding{By: "anna", Margin: -1}, gateway.OrderUnknown, "Finding.Margin", gateway.ErrInvalidArgument},
-		{"none exists, with an invoice", gateway.Finding{By: "anna", Invoice: []byte(found)}, gateway.OrderUnknown, "Finding.Invoice", gateway.ErrInvalidArgument},
-		{"with an invoice that is no JSON", gateway.Finding{Exists: true, By: "anna", Invoice: []byte("i-1")}, gateway.OrderUnknown, "Finding.Invoice", gateway.ErrInvalidArgument},
-		{"with an invoice that is too long", gateway.Finding{Exists: true, By: "anna", Invoice: []byte(`"` + long + `"`)}, gateway.OrderUnknown, "Finding.Invoice", gateway.ErrInvalidArgument},
-		{"with the invoice of another order", gateway.Finding{Exists: true, By: "anna", Invoice: []byte(`{"invoice":{"orderId":"A-18"}}`)}, gateway.OrderUnknown, "Finding.Invoice", gateway.ErrInvalidArgument},
-		{"about a free order", gateway.Finding{By: "anna"}, gateway.OrderFree, "", gateway.ErrNotUnknown},
-		{"about a created order, without JSON", gateway.Finding{Exists: true, By: "anna"}, gateway.OrderCreated, "", gateway.ErrNotUnknown},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			err := tt.finding.Validate(gateway.OrderStatus{OrderID: "8ee74576-0bcf-4bfa-9c0c-de1a8cc8fa6b", State: tt.state})
-			assert.ErrorIs(t, err, tt.is)
-			wrong, _ := errors.AsType[*gateway.ArgumentError](err)
-			if tt.wrong != "" {
-				require.NotNil(t, wrong)
-				assert.Equal(t, tt.wrong, wrong.Name)
-			}
-		})
-	}
-}
-
-func TestWithOrderGuard_negativeRemember(t *testing.T) {
-	t.Parallel()
-	for _, guard := range []*gateway.MemoryGuard{nil, {Remember: -1}} {
-		_, err := gateway.New("https://gateway.example", canary, gateway.WithOrderGuard(guard))
-		assertRefused(t, err, "new", "WithOrderGuard", "must not be a nil *MemoryGuard, and Remember must not be negative")
-	}
-}
-
-// The 65,536 orders that are remembered by default take less memory than their texts may. Not parallel, because it
-// measures.
-func TestMemoryGuard_memory(t *testing.T) {
-	const orders, more = 1 << 16, 1000
+// heapOf returns how many bytes are kept of what fill has allocated.
+func heapOf(fill func()) int64 {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	var g gateway.MemoryGuard
-	idOf := func(i int) string { return fmt.Sprintf("7c9d6d0e-2f0f-4d7e-9a53-%012d", i) }
-	for i := range orders + more {
-		settle(t, &g, idOf(i), created("{}"))
-	}
+	fill()
 	runtime.GC()
 	runtime.GC()
 	runtime.ReadMemStats(&after)
-	taken := int64(after.HeapAlloc) - int64(before.HeapAlloc)
-	t.Logf("%d KiB", taken>>10)
-	assert.Less(t, taken, int64(64<<20))
+	return int64(after.HeapAlloc) - int64(before.HeapAlloc)
+}
+
+// Not parallel, because it measures.
+func TestMemoryGuard_memory(t *testing.T) {
+	const orders, more = 1 << 16, 1000
+	var g, cut gateway.MemoryGuard
+	idOf := func(i int) string { return fmt.Sprintf("7c9d6d0e-2f0f-4d7e-9a53-%012d", i) }
+	taken := heapOf(func() {
+		for i := range orders + more {
+			settle(t, &g, idOf(i), created("{}"))
+		}
+	})
+	assert.Less(t, taken, int64(64<<20), "the 65,536 orders that are remembered by default take less memory than their texts may")
 	_, state := ask(t, &g, idOf(more))
 	assert.Equal(t, gateway.OrderCreated, state, "the oldest that is remembered")
 	_, state = ask(t, &g, idOf(more-1))
 	assert.Equal(t, gateway.OrderFree, state, "the newest that is not")
+
+	taken = heapOf(func() {
+		for i := range 64 {
+			form := strings.Repeat("x", 1<<20) + fmt.Sprintf("%08d", i)
+			settle(t, &cut, form[1<<20:], created(""))
+		}
+	})
+	assert.Less(t, taken, int64(16<<20), "a text does not keep what it was cut from")
+	_, state = ask(t, &cut, "00000000")
+	assert.Equal(t, gateway.OrderCreated, state)
 }
 
-// The merchant of an order is the name of WithMerchant.
-func TestOrder_Merchant(t *testing.T) {
-	t.Parallel()
-	const other = "another-key-of-32-characters-len"
-	for _, tt := range []struct {
-		name string
-		opts []gateway.CallOption
-		want string
-	}{
-		{"none", nil, ""},
-		{"a name", []gateway.CallOption{gateway.WithMerchant("shop 1")}, "shop 1"},
-		{"a name and another key", []gateway.CallOption{gateway.WithAPIKey(other), gateway.WithMerchant("shop 1")}, "shop 1"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			n := &recordingGuard{}
-			_, err := inMemory(t, enveloped(invoiceJSON), gateway.WithOrderGuard(n)).CreateInvoice(t.Context(), order("A-17"), tt.opts...)
-			require.NoError(t, err)
-			require.Len(t, n.begun, 1)
-			assert.Equal(t, tt.want, n.begun[0].Merchant)
-			assert.Equal(t, inMemoryURL, n.begun[0].Gateway)
-		})
-	}
-}
-
-// A key does not say whose order it is: a rotated one would be another merchant.
-func TestWithAPIKey_needsMerchant(t *testing.T) {
-	t.Parallel()
-	for name, opts := range map[string][]gateway.CallOption{
-		"another key":          {gateway.WithAPIKey("key-1-of-merchant")},
-		"the client's own key": {gateway.WithAPIKey(canary)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			n := &recordingGuard{}
-			_, err := inMemory(t, enveloped(invoiceJSON), gateway.WithOrderGuard(n)).CreateInvoice(t.Context(), order("A-17"), opts...)
-			assertRefused(t, err, "create_invoice", "WithMerchant", "is required with WithAPIKey")
-			assert.Empty(t, n.begun, "it is nobody's order")
-		})
-	}
-	_, err := inMemory(t, enveloped(invoiceJSON), gateway.WithOrderGuard(nil)).CreateInvoice(t.Context(), order("A-17"), gateway.WithAPIKey("key-1-of-merchant"))
-	assert.NoError(t, err, "without a guard nobody asks")
-}
-
-// merchants that share a guard have orders of their own.
+// Merchants that share a guard have orders of their own. The same order with a key that has changed is the same order.
 func TestMemoryGuard_merchants(t *testing.T) {
 	t.Parallel()
-	var g gateway.MemoryGuard
-	c := inMemory(t, enveloped(invoiceJSON), gateway.WithOrderGuard(&g))
+	keys := 0
+	c := clientWithKeySource(t, inMemoryURL, func(context.Context) (string, error) {
+		keys++
+		return fmt.Sprintf("key-number-%d", keys), nil
+	}, gateway.WithHTTPClient(memory{enveloped(invoiceJSON)}.client()))
 	for _, opts := range [][]gateway.CallOption{nil, {gateway.WithMerchant("a")}, {gateway.WithMerchant("b")}} {
 		for _, replayed := range []bool{false, true} {
 			got, err := c.CreateInvoice(t.Context(), order("A-17"), opts...)
@@ -333,100 +230,65 @@ func TestMemoryGuard_merchants(t *testing.T) {
 	assert.True(t, got.Replayed, "a name stays when the key changes")
 }
 
-func TestWithMerchant_refuses(t *testing.T) {
+func TestWithOrderGuard_refuses(t *testing.T) {
 	t.Parallel()
-	n := &recordingGuard{}
-	c := inMemory(t, enveloped(invoiceJSON), gateway.WithOrderGuard(n))
-	for _, name := range []string{"", "a\nb", "\xff", strings.Repeat("x", 257)} {
-		_, err := c.CreateInvoice(t.Context(), order("A-17"), gateway.WithHeader("x\n", "bad"), gateway.WithMerchant(name))
-		assertRefused(t, err, "create_invoice", "WithMerchant", "")
+	for _, guard := range []*gateway.MemoryGuard{nil, {Remember: -1}} {
+		_, err := gateway.New("https://gateway.example", canary, gateway.WithOrderGuard(guard))
+		assertRefused(t, err, "new", "WithOrderGuard", "must not be a nil *MemoryGuard, and Remember must not be negative")
 	}
-	assert.Empty(t, n.begun, "it is nobody's order")
-	_, err := c.CreateInvoice(t.Context(), order("A-17"), gateway.WithMerchant(strings.Repeat("x", 256)))
-	assert.NoError(t, err)
 }
 
-const (
-	merchantA = "MERCHANT-A-0c1d2e3f4a5b"
-	merchantB = "MERCHANT-B-9a8b7c6d5e4f"
-)
-
-// Two merchants may number their orders alike, and their invoices have nothing
-// to do with each other.
-func TestOrderGuard_TwoMerchants(t *testing.T) {
+func TestFinding_Validate(t *testing.T) {
 	t.Parallel()
-	const cut, good, held, again = "cut", "good", "held", "again"
-	type step struct{ key, what string }
+	const found = `{"id":"i-1"}`
+	long := strings.Repeat("x", 64<<10+1)
 	for _, tt := range []struct {
-		name  string
-		steps []step
+		name    string
+		finding gateway.Finding
+		state   gateway.OrderState
+		wrong   string // the argument; "" for none
+		is      error  // if no argument is wrong
 	}{
-		{"a success of one does not free the order of the other", []step{{merchantA, cut}, {merchantB, good}, {merchantA, held}}},
-		{"an unknown outcome of one does not hold the order of the other", []step{{merchantA, cut}, {merchantB, good}, {merchantB, again}}},
-		{"the client's own key is a third", []step{{"", cut}, {merchantA, good}, {merchantB, good}, {"", held}}},
-		{"an unknown outcome of another does not hold the client's own order", []step{{merchantA, cut}, {"", good}, {merchantA, held}}},
-		{"each holds its own", []step{{merchantA, cut}, {merchantB, cut}, {"", cut}, {merchantA, held}, {merchantB, held}, {"", held}}},
+		{"an invoice exists", gateway.Finding{Exists: true, By: "anna"}, gateway.OrderUnknown, "", nil},
+		{"with its JSON", gateway.Finding{Exists: true, By: "anna", Invoice: []byte(found)}, gateway.OrderUnknown, "", nil},
+		{"its JSON for a created order", gateway.Finding{Exists: true, By: "anna", Invoice: []byte(found)}, gateway.OrderCreated, "", nil},
+		{"with the order in another case", gateway.Finding{Exists: true, By: "anna", Invoice: []byte(`{"orderId":"8EE74576-0BCF-4BFA-9C0C-DE1A8CC8FA6B"}`)}, gateway.OrderUnknown, "", nil},
+		{"with the order beside another", gateway.Finding{Exists: true, By: "anna", Invoice: []byte(`[{"orderId":"A-18"},{"orderId":"8ee74576-0bcf-4bfa-9c0c-de1a8cc8fa6b"}]`)}, gateway.OrderUnknown, "", nil},
+		{"none exists", gateway.Finding{By: "anna", Margin: time.Hour}, gateway.OrderUnknown, "", nil},
+		{"with the longest note", gateway.Finding{By: "anna", Note: long[1:]}, gateway.OrderUnknown, "", nil},
+		{"without a name", gateway.Finding{By: " "}, gateway.OrderUnknown, "By", nil},
+		{"with a name that is too long", gateway.Finding{By: long}, gateway.OrderUnknown, "By", nil},
+		{"with a NUL in the note", gateway.Finding{By: "anna", Note: "a\x00"}, gateway.OrderUnknown, "Note", nil},
+		{"with a note that is not UTF-8", gateway.Finding{By: "anna", Note: "\xff"}, gateway.OrderUnknown, "Note", nil},
+		{"with a negative margin", gateway.Finding{By: "anna", Margin: -1}, gateway.OrderUnknown, "Margin", nil},
+		{"none exists, with an invoice", gateway.Finding{By: "anna", Invoice: []byte(found)}, gateway.OrderUnknown, "Invoice", nil},
+		{"with an invoice that is no JSON", gateway.Finding{Exists: true, By: "anna", Invoice: []byte("i-1")}, gateway.OrderUnknown, "Invoice", nil},
+		{"with an invoice that is too long", gateway.Finding{Exists: true, By: "anna", Invoice: []byte(`"` + long + `"`)}, gateway.OrderUnknown, "Invoice", nil},
+		{"with the invoice of another order", gateway.Finding{Exists: true, By: "anna", Invoice: []byte(`{"invoice":{"orderId":"A-18"}}`)}, gateway.OrderUnknown, "Invoice", nil},
+		{"about a free order", gateway.Finding{By: "anna"}, gateway.OrderFree, "", gateway.ErrNotUnknown},
+		{"about a created order, without JSON", gateway.Finding{Exists: true, By: "anna"}, gateway.OrderCreated, "", gateway.ErrNotUnknown},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			what := ""
-			c := newClient(t, "http://localhost", through(func(*http.Request) (*http.Response, error) {
-				if what == good {
-					return reply(200, enveloped(invoiceJSON)), nil
-				}
-				assert.NotEqual(t, held, what, "this invoice must not be sent")
-				return nil, errors.New(cut)
-			}))
-			for i, s := range tt.steps {
-				what = s.what
-				got, err := c.CreateInvoice(t.Context(), order("A-17"), keyOption(s.key)...)
-				assert.Equal(t, what == cut || what == held, gateway.OutcomeOf(err) == gateway.OutcomeUnknown, "step %d", i)
-				assert.Equal(t, what == again || what == held, isReplayed(got, err), "step %d", i)
+			err := tt.finding.Validate(gateway.OrderStatus{OrderID: "8ee74576-0bcf-4bfa-9c0c-de1a8cc8fa6b", State: tt.state})
+			if tt.wrong != "" {
+				assertRefused(t, err, "resolve", "Finding."+tt.wrong, "")
+				return
 			}
+			assert.ErrorIs(t, err, tt.is)
 		})
 	}
 }
 
-func keyOption(key string) []gateway.CallOption {
-	if key == "" {
-		return nil
+func TestOrderState_String(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[gateway.OrderState]string{
+		gateway.OrderFree: "free", gateway.OrderInFlight: "in flight", gateway.OrderCreated: "created", gateway.OrderUnknown: "unknown",
+		9: "OrderState(9)", -1: "OrderState(-1)",
+	} {
+		assert.Equal(t, want, state.String())
+		text, err := state.MarshalText()
+		require.NoError(t, err)
+		assert.Equal(t, want, string(text))
 	}
-	return []gateway.CallOption{gateway.WithAPIKey(key), gateway.WithMerchant("of " + key[:10])}
-}
-
-// Nor does an invoice of one merchant wait for that of another.
-func TestOrderGuard_TwoMerchantsAtOnce(t *testing.T) {
-	t.Parallel()
-	var c *gateway.Client
-	keys := []string{merchantB, ""}
-	c = newClient(t, "http://localhost", through(func(*http.Request) (*http.Response, error) {
-		if len(keys) > 0 {
-			key := keys[0]
-			keys = keys[1:]
-			_, err := c.CreateInvoice(t.Context(), order("A-17"), keyOption(key)...)
-			assert.NoError(t, err)
-			other := order("A-17")
-			other.CoinSymbol = "BTC" // or it would wait
-			_, err = c.CreateInvoice(t.Context(), other, keyOption(merchantA)...)
-			assert.ErrorIs(t, err, gateway.ErrOrderInFlight, "its own is under way")
-		}
-		return reply(200, enveloped(invoiceJSON)), nil
-	}))
-	_, err := c.CreateInvoice(t.Context(), order("A-17"), keyOption(merchantA)...)
-	assert.NoError(t, err)
-	assert.Empty(t, keys)
-}
-
-// The same order with a key that has changed is the same order.
-func TestWithAPIKeySource_Guard(t *testing.T) {
-	t.Parallel()
-	calls := 0
-	c := clientWithKeySource(t, "http://localhost", func(context.Context) (string, error) {
-		calls++
-		return fmt.Sprintf("key-number-%d", calls), nil
-	}, through(func(*http.Request) (*http.Response, error) { return reply(500, refused("No.")), nil }))
-	_, err := c.CreateInvoice(t.Context(), order("A-17"))
-	require.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
-	_, err = c.CreateInvoice(t.Context(), order("A-17"))
-	assertUnknownBefore(t, err)
 }
