@@ -1,9 +1,14 @@
 package gateway_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
@@ -29,97 +34,65 @@ func TestEnvelope_truncated(t *testing.T) {
 	})
 }
 
-// I-38, I-43
-func TestEnvelope_none(t *testing.T) {
-	t.Parallel()
-	const success = `"message":"Operation was successful."`
-	for _, tt := range []struct{ name, body, pointer, reason string }{
-		{"no body", "", "", "the body is empty"},
-		{"a byte-order mark and spaces", "\ufeff \r\n\t ", "", "the body is empty"},
-		{"null", "null", "", "is null, not an object"},
-		{"an array of an envelope", `[{"result":[]}]`, "", "is an array, not an object"},
-		{"an empty object", "{}", "/result", "is missing"},
-		{"an envelope without a result", "{" + success + `,"meta":{}}`, "/result", "is missing"},
-		{"a result by another name", "{" + success + `,"Result":[],"data":[]}`, "/result", "is missing"},
-		{"a page", "<!DOCTYPE html><html><body>Just a moment…</body></html>", "", "invalid character"},
-		{"a second byte-order mark", "\ufeff\ufeff{}", "", "invalid character"},
-	} {
-		forEach(t, tt.name, func(t *testing.T, s subject) {
-			assertNotUnderstood(t, s, tt.body, tt.pointer, tt.reason)
-		})
-	}
-}
-
-// Whatever is around a good result must be whole and well formed, each member of the
-// envelope and those that it does not have.
-// I-8
+// Without an envelope, and if anything in it is malformed, a response is not understood, whatever its result. Package doc
+// tests all that is malformed.
+// I-8, I-38, I-43
 func TestEnvelope_broken(t *testing.T) {
 	t.Parallel()
+	const success = `"message":"Operation was successful."`
 	deep := strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000)
-	for _, tt := range []struct{ name, before, after, pointer, reason string }{
-		{"a brace at the end", "", "}}", "", "there is more after the end"},
-		{"a second document", "", "}\n{}", "", "there is more after the end"},
-		{"a result twice", "", `,"result":[]}`, "/result", "duplicate"},
-		{"a result twice, first as null", `"result":null,`, "}", "/result", ""},
-		{"a result twice, once in escapes", "", `,"\u0072esult":[]}`, "/result", "duplicate"},
-		{"a message twice", "", `,"message":"a","message":"b"}`, "/message", "duplicate"},
-		{"an unknown name twice", "", `,"x":1,"x":2}`, "/x", "duplicate"},
-		{"a name twice in meta", "", `,"meta":{"a":{"b":1,"b":2}}}`, "/meta/a/b", "duplicate"},
-		{"a name twice in an unknown member", "", `,"x":[{"b":1,"b":2}]}`, "/x/0/b", "duplicate"},
-		{"meta of depth 10,001", "", `,"meta":` + deep + "}", "/meta", "depth"},
-		{"an unknown member of depth 10,001", "", `,"x":` + deep + "}", "/x", "depth"},
-		{"a message of depth 10,001", `"message":` + deep + ",", "}", "/message", "depth"},
-		{"a broken byte in the message", "\"message\":\"a\xff\",", "}", "/message", "UTF-8"},
-		{"a lone surrogate in the message", `"message":"a\ud800",`, "}", "/message", "surrogate"},
-		{"a broken byte in meta", "", ",\"meta\":{\"a\":\"\xff\"}}", "/meta/a", "UTF-8"},
-		{"a broken byte in a name", "", ",\"\xff\":1}", "", "UTF-8"},
-		{"a broken byte in an unknown member", "", ",\"x\":\"\xff\"}", "/x", "UTF-8"},
-		{"a comma at the end", "", ",}", "", "invalid character"},
+	for _, tt := range []struct{ name, body, pointer, reason string }{ // RESULT is a good result
+		{"no body", "", "", "the body is empty"},
+		{"a byte-order mark and spaces", "\ufeff \r\n\t ", "", "the body is empty"},
+		{"a second byte-order mark", "\ufeff\ufeff{}", "", "invalid character"},
+		{"a page", "<!DOCTYPE html><html><body>Just a moment…</body></html>", "", "invalid character"},
+		{"null", "null", "", "is null, not an object"},
+		{"an array of an envelope", `[{"result":RESULT}]`, "", "is an array, not an object"},
+		{"an empty object", "{}", "/result", "is missing"},
+		{"an envelope without a result", "{" + success + `,"meta":{}}`, "/result", "is missing"},
+		{"a result by another name", "{" + success + `,"Result":RESULT,"data":RESULT}`, "/result", "is missing"},
+		{"a result of null", "{" + success + `,"result":null}`, "/result", "is null"},
+		{"null and nothing else", `{"result":null}`, "/result", "is null"},
+		{"a result without a value", "{" + success + `,"result":}`, "/result", "invalid character"},
+		{"a word for a result", "{" + success + `,"result":undefined}`, "/result", "invalid character"},
+		{"a brace at the end", `{"result":RESULT}}`, "", "there is more after the end"},
+		{"a second document", "{\"result\":RESULT}\n{}", "", "there is more after the end"},
+		{"a comma at the end", `{"result":RESULT,}`, "", "invalid character"},
+		{"a result twice", `{"result":RESULT,"result":[]}`, "/result", "duplicate"},
+		{"a result twice, first as null", `{"result":null,"result":RESULT}`, "/result", ""},
+		{"a result twice, once in escapes", `{"result":RESULT,"\u0072esult":[]}`, "/result", "duplicate"},
+		{"a name twice in a result", "{" + success + `,"result":[{"a":1,"a":1}]}`, "/result/0/a", "duplicate"},
+		{"a name twice in meta", `{"result":RESULT,"meta":{"a":{"b":1,"b":2}}}`, "/meta/a/b", "duplicate"},
+		{"a name twice in an unknown member", `{"result":RESULT,"x":[{"b":1,"b":2}]}`, "/x/0/b", "duplicate"},
+		{"a message of depth 10,001", `{"message":` + deep + `,"result":RESULT}`, "/message", "depth"},
+		{"a result of depth 1,000,000", `{"result":` + strings.Repeat(`{"a":`, 1_000_000) + "1" + strings.Repeat("}", 1_000_001), "/result", "depth"},
+		{"a broken byte in the message", "{\"message\":\"a\xff\",\"result\":RESULT}", "/message", "UTF-8"},
+		{"a lone surrogate in the message", `{"message":"a\ud800","result":RESULT}`, "/message", "surrogate"},
+		{"a broken byte in a result", "{" + success + ",\"result\":{\"a\":\"\xff\"}}", "/result/a", "UTF-8"},
+		{"a broken byte in a name", "{\"result\":RESULT,\"\xff\":1}", "", "UTF-8"},
 	} {
 		forEach(t, tt.name, func(t *testing.T, s subject) {
-			assertBroken(t, s, "{"+tt.before+`"result":`+s.result+tt.after, tt.pointer, tt.reason)
-		})
-	}
-}
-
-// assertBroken is assertNotUnderstood for an error of syntax, whose place is that of
-// the parser: at pointer or below it.
-func assertBroken(t testing.TB, s subject, body, pointer, reason string) {
-	t.Helper()
-	result, err := s.call(t.Context(), cannedClient(t, s.status, body))
-	assertInvariants(t, result, err)
-	require.Error(t, err)
-	wrong := decodeErrorOf(t, s, err)
-	assert.True(t, strings.HasPrefix(wrong.Pointer, pointer), "%.100s is not below %s", wrong.Pointer, pointer)
-	assert.ErrorContains(t, wrong.Err, reason)
-	assert.LessOrEqual(t, len(err.Error()), 4<<10, "the text is bounded")
-	assert.Equal(t, strings.ToValidUTF8(body[:min(len(body), 8<<10)], "?"), strings.ToValidUTF8(string(wrong.Body), "?"))
-	assert.Equal(t, outcomeWithoutProof(s), gateway.OutcomeOf(err))
-}
-
-// Nothing in the result itself may be malformed either, whatever its shape.
-// I-8
-func TestEnvelope_brokenResult(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct{ name, result string }{
-		{"null", "null"},
-		{"a depth of 1,000,000 arrays", strings.Repeat("[", 1_000_000) + strings.Repeat("]", 1_000_000)},
-		{"a depth of 1,000,000 objects", strings.Repeat(`{"a":`, 1_000_000) + "1" + strings.Repeat("}", 1_000_000)},
-		{"a broken byte", "\"\xff\""},
-		{"a broken byte in a member", "{\"a\":\"\xff\"}"},
-		{"a name twice", `{"a":1,"a":1}`},
-		{"a name twice in a record", `[{"a":1,"a":1}]`},
-		{"nothing", ""},
-		{"a word", "undefined"},
-	} {
-		forEach(t, tt.name, func(t *testing.T, s subject) {
-			assertBroken(t, s, enveloped(tt.result), "/result", "")
+			body := strings.ReplaceAll(tt.body, "RESULT", s.result)
+			result, err := s.call(t.Context(), cannedClient(t, s.status, body))
+			assertInvariants(t, result, err)
+			require.Error(t, err)
+			wrong := decodeErrorOf(t, s, err)
+			assert.Equal(t, s.op, wrong.Operation)
+			assert.Equal(t, s.status, wrong.StatusCode)
+			assert.Equal(t, "application/json", wrong.ContentType)
+			assert.True(t, strings.HasPrefix(wrong.Pointer, tt.pointer), "%.100s is not below %s", wrong.Pointer, tt.pointer)
+			assert.ErrorContains(t, wrong.Err, tt.reason)
+			kept := strings.TrimPrefix(body, "\ufeff")
+			assert.Equal(t, strings.ToValidUTF8(kept[:min(len(kept), 8<<10)], "?"), strings.ToValidUTF8(string(wrong.Body), "?"))
+			assert.LessOrEqual(t, len(err.Error()), 4<<10, "the text is bounded")
+			assert.False(t, gateway.SafeToRetry(err))
+			assert.Equal(t, outcomeWithoutProof(s), gateway.OutcomeOf(err))
 		})
 	}
 }
 
 // What the envelope may be.
-// I-44
+// I-6, I-39, I-42, I-44
 func TestEnvelope_lenient(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -128,25 +101,24 @@ func TestEnvelope_lenient(t *testing.T) {
 	}{
 		{"a byte-order mark", "\ufeff{", "}", "", "", false},
 		{"a byte-order mark and spaces", "\ufeff\r\n {", "}\r\n ", "", "", false},
-		{"unknown members", `{"x":1,"y":{"z":[null]},`, `,"w":null}`, "", "", false}, // I-6
+		{"spaces everywhere", "\t{\r\n", "\n}\n", "", "", false},
+		{"unknown members", `{"x":1,"y":{"z":[null]},`, `,"w":null}`, "", "", false},
 		{"members that differ in case", `{"MESSAGE":1,"Result":null,`, `,"META":[]}`, "", "", false},
+		{"names in escapes", `{"\u006dessage":"x","\u006deta":{"a":1},`, "}", "x", `{"a":1}`, true},
 		{"meta is an array", `{"meta":[],`, "}", "", "[]", false},
 		{"meta is null", `{"meta":null,`, "}", "", "null", false},
 		{"meta is missing", `{"message":"Operation was successful.",`, "}", "Operation was successful.", "", false},
-		{"meta is empty", `{"meta":{},`, "}", "", "{}", false}, // I-42
+		{"meta is empty", `{"meta":{},`, "}", "", "{}", false},
 		{"meta is full", `{"meta":{"page":1,"more": {"a":[]}},`, "}", "", `{"page":1,"more": {"a":[]}}`, true},
 		{"meta has 64 KiB", `{"meta":"` + strings.Repeat("x", 64<<10-2) + `",`, "}", "", `"` + strings.Repeat("x", 64<<10-2) + `"`, true},
 		{"meta has more", `{"meta":"` + strings.Repeat("x", 64<<10-1) + `",`, "}", "", "", true},
 		{"the message is a number", `{"message":1,`, "}", "", "", false},
 		{"the message is an object", `{"message":{"en":"x"},`, "}", "", "", false},
 		{"the message is null", `{"message":null,`, "}", "", "", false},
-		// I-39
 		{"the message has 1 KiB", `{"message":"` + strings.Repeat("x", 1<<10) + `",`, "}", strings.Repeat("x", 1<<10), "", false},
 		{"the message has 1 MB", `{"message":"` + strings.Repeat("é", 1<<19) + `",`, "}", strings.Repeat("é", 1<<9), "", false},
 		{"the message is truncated between characters", `{"message":"x` + strings.Repeat("é", 1<<10) + `",`, "}", "x" + strings.Repeat("é", 1<<9-1), "", false},
 		{"the message comes last", "{", `,"message":"a\u0062c"}`, "abc", "", false},
-		{"names in escapes", `{"\u006dessage":"x","\u006deta":{"a":1},`, "}", "x", `{"a":1}`, true},
-		{"spaces everywhere", "\t{\r\n", "\n}\n", "", "", false},
 	} {
 		forEach(t, tt.name, func(t *testing.T, s subject) {
 			body := tt.before + `"result" : ` + s.result + tt.after
@@ -166,7 +138,7 @@ func TestEnvelope_lenient(t *testing.T) {
 	}
 }
 
-// A result of which not all is there is nothing.
+// The result of an error is nil unless the whole of it is there.
 func TestEnvelope_resultOfAnError(t *testing.T) {
 	t.Parallel()
 	const kept = 32 << 10
@@ -174,14 +146,11 @@ func TestEnvelope_resultOfAnError(t *testing.T) {
 		return `{"x":"` + strings.Repeat("x", before-len(`{"x":"","result":`)) + `","result":"` + strings.Repeat("r", result-2) + `"}`
 	}
 	for _, tt := range []struct{ name, body, want string }{
-		{"a result", `{"result": [1] }`, "[1]"},
-		{"spaces around it", "{\"result\" :\r\n\t{\"a\": 1} , \"x\":1}", `{"a": 1}`},
+		{"a result with spaces around it", "{\"result\" :\r\n\t{\"a\": 1} , \"x\":1}", `{"a": 1}`},
 		{"a number to the last byte", `{"result":12}`, "12"},
 		{"an envelope that is cut after it", `{"result":[1]`, "[1]"},
 		{"a result that is cut", `{"result":[1,`, ""},
 		{"a result that is broken", `{"result":[1,}],"meta":{}}`, ""},
-		{"a result without a byte", `{"result":`, ""},
-		{"a result without a value", `{"result":}`, ""},
 		{"no result", `{"message":"m"}`, ""},
 		{"a page", `<html>"result":[1]`, ""},
 		{"beyond what is kept", padded(kept+1<<10, 8), ""},
@@ -196,74 +165,365 @@ func TestEnvelope_resultOfAnError(t *testing.T) {
 			}
 			require.IsType(t, (*gateway.APIError)(nil), err)
 			assert.Equal(t, tt.want, string(response.Result))
-			if tt.want == "" {
-				assert.Nil(t, response.Result)
+			assert.Equal(t, tt.want == "", response.Result == nil)
+		})
+	}
+}
+
+// A message is truncated after the key is removed, so that no part of it is left.
+func TestEnvelope_key(t *testing.T) {
+	t.Parallel()
+	for before := 1<<10 - len(canary) - 2; before <= 1<<10+2; before++ {
+		message := strings.Repeat("x", before) + canary + "y"
+		for _, body := range []string{
+			`{"message":"` + message + `","result":[],"meta":{"` + canary + `":"` + canary + `"}}`,
+			`{"errors":["` + message + `"],"meta":{"` + canary + `":"` + canary + `"}}`,
+		} {
+			var response gateway.Response
+			_, err := cannedClient(t, 404, body).Balance(t.Context(), gateway.BalanceQuery{}, gateway.WithResponse(&response))
+			var refusal *gateway.APIError
+			require.ErrorAs(t, err, &refusal)
+			require.Greater(t, len(refusal.Message), 1<<10-len(canary)-2)
+			for _, text := range []string{refusal.Message, response.Message} {
+				require.LessOrEqual(t, len(text), 1<<10)
+				require.True(t, utf8.ValidString(text))
+				require.NotContains(t, text, canary[:2], "%d bytes before the key", before)
+			}
+			assert.JSONEq(t, `{"[REDACTED]":"[REDACTED]"}`, string(response.Meta))
+			assertNoKey(t, err)
+		}
+	}
+}
+
+// An error of the service that comes with a 2xx is an APIError: an empty result where a record is expected, and another
+// message without a result.
+// I-36, I-154, I-155, I-157
+func TestEnvelope_refusedWithSuccess(t *testing.T) {
+	t.Parallel()
+	const missing = "x-api-key header is required"
+	meta := `{"why":"` + strings.Repeat("x", 9<<10) + `"}` // larger than what is kept of a body
+	for _, tt := range []struct {
+		name, body, message, meta string
+		ofRecords                 bool // it is an error for methods that return one record
+		is                        []error
+	}{
+		{"an empty array where a record is expected, whatever the message", enveloped("[]"), "Operation was successful.", "{}", true, nil},
+		{"an empty array with another message", refused("Coin is not supported"), "Coin is not supported", "{}", false, nil},
+		{"null with another message", `{"message":"` + missing + `","meta":{},"result":null}`, missing, "{}", false, []error{gateway.ErrMissingAPIKey}},
+		{"null before another message", `{"result":null,"message":"` + missing + `"}`, missing, "", false, []error{gateway.ErrMissingAPIKey}},
+		{"another message alone", `{"message":"` + missing + `","meta":` + meta + `}`, missing, meta, false, []error{gateway.ErrMissingAPIKey}},
+	} {
+		forEach(t, tt.name, func(t *testing.T, s subject) {
+			got, err := s.call(t.Context(), cannedClient(t, s.status, tt.body))
+			assertInvariants(t, got, err)
+			if tt.ofRecords && s.name != "CoinNetwork" && s.name != "CoinNetworkBySymbol" && s.name != "Withdrawal" {
+				assert.NoError(t, err)
+				return
+			}
+			if s.write {
+				lost, ok := errors.AsType[*gateway.OutcomeUnknownError](err)
+				require.True(t, ok)
+				assert.Equal(t, s.status, lost.StatusCode)
+				assertSentinels(t, err)
+				err = lost.Cause
+			}
+			refusal, ok := err.(*gateway.APIError)
+			require.True(t, ok, "%v", err)
+			assertSentinels(t, err, tt.is...)
+			assert.Equal(t, s.op, refusal.Operation)
+			assert.Equal(t, s.status, refusal.StatusCode)
+			assert.Equal(t, tt.message, refusal.Message)
+			assert.Equal(t, tt.meta, string(refusal.Meta))
+			assert.Equal(t, tt.body[:min(len(tt.body), 8<<10)], string(refusal.Body))
+		})
+	}
+}
+
+// What the body of an error response proves about an invoice: the status proves nothing against it.
+type proof int
+
+const (
+	never      proof = iota // it contradicts the status, or nobody can know whether it does
+	byStatus                // no more than its status
+	byMessage               // that the service has refused it, in the form of a framework
+	byEnvelope              // that the service has refused it, in its own envelope
+)
+
+// Every method meets every status with every form of body.
+// I-37, I-128, I-156, I-158, I-159
+func TestClient_EveryStatus(t *testing.T) {
+	t.Parallel()
+	const no = "Order is not acceptable"
+	much := `{"x":"` + strings.Repeat("x", 9<<10) + `",`
+	for _, form := range []refusalForm{
+		{"the documented envelope", refused(no), no, byEnvelope, false}, // I-152
+		{"JSON with a message only", `{"message":"` + no + `"}`, no, byMessage, false},
+		{"JSON without a message", `{"result":[],"meta":{}}`, "", byStatus, false},
+		{"JSON of another shape", `["` + no + `"]`, "", byStatus, false},
+		{"a web page", "<html><body>Bad Gateway</body></html>", "", byStatus, false},
+		{"nothing", "", "", byStatus, false},
+		{"cut JSON", `{"message":"` + no[:9], "", never, false},
+		{"JSON that is cut after its message", `{"message":"` + no + `","result":[`, no, never, false},
+		{"the envelope in a body that breaks off", refused(no), no, never, true},
+	} {
+		forEach(t, form.name, func(t *testing.T, s subject) { assertEveryStatus(t, s, form) })
+	}
+	for _, form := range []refusalForm{
+		{"the envelope after 9 KiB", much + refused(no)[1:], no, byEnvelope, false},
+		{"the envelope and more than is read", refused(no) + strings.Repeat(" ", 40<<10), no, never, false},
+		{"a member twice", `{"message":"` + no + `","result":[],"data":null,"data":{"id":1}}`, no, never, false},
+		{"the status of a failure", `{"message":"` + no + `","statusCode":500,"result":[]}`, no, never, false},
+		{"the documented success", enveloped(invoiceJSON), "Operation was successful.", never, false},
+		{"the documented success after 9 KiB", much + enveloped(invoiceJSON)[1:], "Operation was successful.", never, false},
+	} {
+		t.Run(form.name+", for an invoice", func(t *testing.T) {
+			t.Parallel()
+			assertEveryStatus(t, subjectNamed("CreateInvoice"), form)
+		})
+	}
+}
+
+type refusalForm struct {
+	name, body, message string
+	proves              proof
+	breaksOff           bool
+}
+
+func assertEveryStatus(t *testing.T, s subject, form refusalForm) {
+	t.Helper()
+	for _, status := range statuses {
+		synctest.Test(t, func(t *testing.T) { assertStatus(t, s, status, form) })
+	}
+}
+
+func assertStatus(t *testing.T, s subject, status statusCase, form refusalForm) {
+	t.Helper()
+	sent, attempts := 0, 1
+	if status.retried && !s.write {
+		attempts = 3
+	}
+	c := newClient(t, "http://localhost", through(func(*http.Request) (*http.Response, error) {
+		sent++
+		response := reply(status.status, form.body)
+		if form.breaksOff {
+			response.Body = io.NopCloser(io.MultiReader(response.Body, brokenReader{io.ErrUnexpectedEOF}))
+		}
+		return response, nil
+	}))
+	var seen gateway.Response
+	got, err := s.call(t.Context(), c, gateway.WithResponse(&seen))
+	at := fmt.Sprintf("%d with %s", status.status, form.name)
+	assertInvariants(t, got, err)
+	assert.Equal(t, attempts, sent, at)
+	assert.Equal(t, attempts, seen.Attempts, at)
+	assert.Equal(t, status.status, seen.StatusCode, at)
+	assert.Equal(t, form.message, seen.Message, at)
+	needs := byStatus
+	if status.status == 403 {
+		needs = byEnvelope
+	} else if status.needsMessage {
+		needs = byMessage
+	}
+	rejects := status.rejects && form.proves >= needs
+	refusal, ok := err.(*gateway.APIError) //nolint:errorlint // the error itself, not one in it
+	if s.write && !rejects {
+		lost, isUnknown := err.(*gateway.OutcomeUnknownError) //nolint:errorlint // the error itself
+		require.True(t, isUnknown, "%s: %v", at, err)
+		switch {
+		case status.status == 409:
+			assertSentinels(t, err, gateway.ErrConflict)
+		case status.status >= 500:
+			assertSentinels(t, err, gateway.ErrServer)
+		default:
+			assertSentinels(t, err)
+		}
+		_, found := errors.AsType[*gateway.APIError](err)
+		assert.False(t, found, "the refusal is a field only")
+		refusal, ok = lost.Cause.(*gateway.APIError) //nolint:errorlint // the error itself
+		assert.Same(t, refusal, lost.Response, at)
+		assert.Equal(t, status.status, lost.StatusCode, at)
+		assert.Equal(t, string(refusal.Body), string(lost.Body), at)
+	}
+	require.True(t, ok, "%s: %v", at, err)
+	assert.Equal(t, s.op, refusal.Operation)
+	assert.Equal(t, status.status, refusal.StatusCode, at)
+	assert.Equal(t, attempts, refusal.Attempts, at)
+	assert.Equal(t, form.message, refusal.Message, at)
+	assert.Equal(t, form.body[:min(len(form.body), 8<<10)], string(refusal.Body), at)
+	assertSentinels(t, refusal, status.sentinel)
+	for _, e := range []error{err, refusal} {
+		assert.Equal(t, s.write && rejects, gateway.OutcomeOf(e) == rejected, at)
+		assert.Equal(t, s.write && !rejects, gateway.OutcomeOf(e) == unknown, at)
+		assert.Equal(t, status.retried && (!s.write || rejects), gateway.SafeToRetry(e), at)
+	}
+}
+
+// I-26
+func TestResponse_status(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{200, 201, 202, 203, 206, 226, 299} {
+		forEach(t, fmt.Sprintf("status %d", status), func(t *testing.T, s subject) {
+			got, err := s.call(t.Context(), cannedClient(t, status, s.body()))
+			assertInvariants(t, got, err)
+			if s.write && status > 201 {
+				assert.ErrorContains(t, decodeErrorOf(t, s, err), "an invoice was created if the status is 200 or 201")
+				return
+			}
+			require.NoError(t, err)
+		})
+	}
+	forEach(t, "status 204 has no body", func(t *testing.T, s subject) {
+		got, err := s.call(t.Context(), cannedClient(t, 204, ""))
+		assertInvariants(t, got, err)
+		assert.ErrorContains(t, decodeErrorOf(t, s, err), "the body is empty")
+	})
+}
+
+// What a header says of a success changes nothing. I-9
+func TestResponse_header(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, header, value string }{
+		{"JSON is read whatever it is labelled as", "Content-Type", "text/plain"},
+		{"a Retry-After on a success is ignored", "Retry-After", "3600"},
+	} {
+		forEach(t, tt.name, func(t *testing.T, s subject) {
+			w := serve(t, func(rw http.ResponseWriter, _ *http.Request) {
+				rw.Header().Set(tt.header, tt.value)
+				rw.WriteHeader(s.status)
+				_, _ = io.WriteString(rw, s.body())
+			})
+			_, err := s.call(t.Context(), newClient(t, w.URL))
+			require.NoError(t, err)
+			assert.Len(t, w.Requests(), 1)
+		})
+	}
+}
+
+// An error keeps the beginning of a header, which need not be UTF-8, and no part of a character.
+func TestResponse_headersOfErrors(t *testing.T) {
+	t.Parallel()
+	const identifier, contentType = "X-Request-Id", "Content-Type"
+	for _, tt := range []struct{ name, header, value string }{
+		{"a content type", contentType, "text/html; charset=utf-8"},
+		{"an identifier of continuation bytes", identifier, strings.Repeat("\x80", 2000)},
+		{"an identifier of the longest characters", identifier, "x" + strings.Repeat("\U0001F600", 500)},
+		{"an identifier that is truncated inside of a character", identifier, strings.Repeat("p", 1023) + "\u00e9"},
+		{"a content type of continuation bytes", contentType, strings.Repeat("\x80", 300)},
+		{"a content type of first bytes", contentType, strings.Repeat("\xf0", 300)},
+		{"a content type of the longest characters", contentType, "x" + strings.Repeat("\U0001F600", 100)},
+	} {
+		forEach(t, tt.name, func(t *testing.T, s subject) {
+			status, most := 200, 256
+			if tt.header == identifier {
+				status, most = 404, 1024
+			}
+			w := serve(t, func(rw http.ResponseWriter, _ *http.Request) {
+				rw.Header().Set(tt.header, tt.value)
+				rw.WriteHeader(status)
+				_, _ = io.WriteString(rw, "<html>captive portal</html>")
+			})
+			got, err := s.call(t.Context(), newClient(t, w.URL))
+			assertInvariants(t, got, err)
+			assert.ErrorContains(t, err, "captive portal")
+			assert.Len(t, w.Requests(), 1, "a retry would not help")
+			kept := ""
+			if refusal, ok := errors.AsType[*gateway.APIError](err); ok {
+				kept = refusal.Header.Get(tt.header)
+			} else {
+				kept = decodeErrorOf(t, s, err).ContentType
+			}
+			assert.LessOrEqual(t, len(kept), most)
+			assert.Greater(t, len(kept), min(len(tt.value), most-3)-1)
+			assert.True(t, strings.HasPrefix(tt.value, kept), "%q", kept)
+			if utf8.ValidString(tt.value) {
+				assert.True(t, utf8.ValidString(kept), "a character is not truncated")
 			}
 		})
 	}
 }
 
-// The message is truncated after the key is removed, so that no part of it is left.
-func TestEnvelope_key(t *testing.T) {
-	t.Parallel()
-	for before := 1<<10 - len(canary) - 2; before <= 1<<10+2; before++ {
-		message := strings.Repeat("x", before) + canary + "y"
-		var response gateway.Response
-		_, err := cannedClient(t, 404, `{"message":"`+message+`","result":[],"meta":{"`+canary+`":"`+canary+`"}}`).
-			Balance(t.Context(), gateway.BalanceQuery{}, gateway.WithResponse(&response))
-		var refusal *gateway.APIError
-		require.ErrorAs(t, err, &refusal)
-		for _, text := range []string{refusal.Message, response.Message} {
-			require.LessOrEqual(t, len(text), 1<<10)
-			require.True(t, utf8.ValidString(text))
-			require.NotContains(t, text, canary[:2], "%d bytes before the key", before)
-		}
-		assert.JSONEq(t, `{"[REDACTED]":"[REDACTED]"}`, string(response.Meta))
-		assertNoKey(t, err)
-	}
+// unending is a response without an end that counts what is taken of it.
+type unending struct {
+	start, more string
+	at, taken   int
 }
 
-// An error envelope that comes with a 2xx is an APIError.
-// I-154, I-155, I-157
-func TestEnvelope_refusedWithSuccess(t *testing.T) {
+func (e *unending) Read(p []byte) (int, error) {
+	for i := range p {
+		if e.at < len(e.start) {
+			p[i] = e.start[e.at]
+		} else {
+			p[i] = e.more[(e.at-len(e.start))%len(e.more)]
+		}
+		e.at++
+	}
+	e.taken += len(p)
+	return len(p), nil
+}
+
+// A response of exactly 8 MiB is read. No more than a byte more is taken of a larger one.
+// I-162
+func TestResponse_tooLarge(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"CoinNetwork", "CoinNetworkBySymbol", "Withdrawal"} {
-		s := subjectNamed(name)
-		t.Run("an empty array where a record is expected, whatever the message, "+name, func(t *testing.T) {
-			t.Parallel()
-			got, err := s.call(t.Context(), cannedClient(t, s.status, enveloped("[]")))
-			assertRefusedWithSuccess(t, s, got, err, "Operation was successful.")
+	const limit = 8 << 20
+	assertTooLarge := func(t *testing.T, s subject, err error) {
+		t.Helper()
+		if s.write {
+			lost, ok := errors.AsType[*gateway.OutcomeUnknownError](err)
+			require.True(t, ok)
+			err = lost.Cause
+		}
+		failure, ok := errors.AsType[*gateway.TransportError](err)
+		require.True(t, ok, "%v", err)
+		assert.Equal(t, gateway.PhaseRead, failure.Phase)
+		assert.ErrorIs(t, err, gateway.ErrResponseTooLarge)
+		assert.False(t, gateway.SafeToRetry(err))
+	}
+	for _, tt := range []struct{ name, start, more string }{
+		{"a text without an end", `{"message":"`, "x"},
+		{"spaces without an end", "", " "},
+		{"records without an end", `{"result":[` + pairJSON, "," + pairJSON},
+	} {
+		forEach(t, tt.name, func(t *testing.T, s subject) {
+			source := &unending{start: tt.start, more: tt.more}
+			transport := canned{status: s.status, body: func() io.Reader { return source }}
+			got, err := s.call(t.Context(), cannedClient(t, 0, "", gateway.WithHTTPClient(&http.Client{Transport: transport})))
+			assertInvariants(t, got, err)
+			assert.LessOrEqual(t, source.taken, limit+1)
+			assertTooLarge(t, s, err)
 		})
 	}
-	forEach(t, "an empty array with another message", func(t *testing.T, s subject) {
-		got, err := s.call(t.Context(), cannedClient(t, s.status, refused("Coin is not supported")))
-		if s.write {
-			var unknown *gateway.OutcomeUnknownError
-			require.ErrorAs(t, err, &unknown)
-			assert.Equal(t, s.status, unknown.StatusCode)
-			err = unknown.Cause
-		}
-		assertRefusedWithSuccess(t, s, got, err, "Coin is not supported")
-	})
-	t.Run("a meta that is larger than what is kept of a body is whole", func(t *testing.T) {
-		t.Parallel()
-		meta := `{"why":"` + strings.Repeat("x", 9<<10) + `"}`
-		got, err := cannedClient(t, 200, `{"message":"no","result":[],"meta":`+meta+`}`).Withdrawal(t.Context(), requestID)
-		assertInvariants(t, got, err)
-		var refusal *gateway.APIError
-		require.ErrorAs(t, err, &refusal)
-		assert.Equal(t, meta, string(refusal.Meta))
+	forEach(t, "the limit is exact", func(t *testing.T, s subject) {
+		body := s.body() + strings.Repeat(" ", limit-len(s.body()))
+		_, err := s.call(t.Context(), cannedClient(t, s.status, body))
+		require.NoError(t, err)
+		_, err = s.call(t.Context(), cannedClient(t, s.status, body+" "))
+		assertTooLarge(t, s, err)
 	})
 }
 
-func assertRefusedWithSuccess(t *testing.T, s subject, got any, err error, message string) {
-	t.Helper()
-	assertInvariants(t, got, err)
-	var refusal *gateway.APIError
-	require.ErrorAs(t, err, &refusal)
-	assert.Equal(t, s.op, refusal.Operation)
-	assert.Equal(t, s.status, refusal.StatusCode)
-	assert.Equal(t, message, refusal.Message)
-	assert.Equal(t, "{}", string(refusal.Meta))
-	assert.NotEmpty(t, refusal.Body)
+// A body is closed once, whatever the response, and with it the attempt is over:
+// its context, and the timer in that, are not left behind.
+func TestResponse_isClosedOnce(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{101, 200, 204, 302, 404, 503} {
+		forEach(t, fmt.Sprint("a status of ", status), func(t *testing.T, s subject) {
+			synctest.Test(t, func(t *testing.T) {
+				sent, closed := 0, 0
+				var attempts []context.Context
+				c := newClient(t, "http://localhost", through(func(req *http.Request) (*http.Response, error) {
+					sent++
+					attempts = append(attempts, req.Context())
+					response := reply(status, s.body())
+					response.Body = closer{response.Body, func() { closed++ }}
+					return response, nil
+				}))
+				_, _ = s.call(t.Context(), c)
+				assert.Equal(t, sent, closed, "bodies closed after %d", status)
+				for _, attempt := range attempts {
+					assert.Error(t, attempt.Err(), "the attempt is over")
+				}
+			})
+		})
+	}
 }
