@@ -80,22 +80,19 @@ func TestClient_Wire(t *testing.T) {
 // I-32, I-34
 func TestClient_Wire_keyOnPublicCalls(t *testing.T) {
 	t.Parallel()
-	for _, s := range subjects() {
-		t.Run(s.name, func(t *testing.T) {
-			t.Parallel()
-			w := serve(t, respond(s.status, s.body()))
-			_, err := s.call(t.Context(), newClient(t, w.URL, gateway.WithAPIKeyOnPublicCalls()))
-			require.NoError(t, err)
-			got := only(t, w)
-			assert.NotContains(t, got.Target, canary)
-			if s.write {
-				assert.NotContains(t, got.Header, "X-Api-Key")
-				assert.Equal(t, 1, strings.Count(got.Body, canary))
-				return
-			}
-			assert.Equal(t, []string{canary}, got.Header["X-Api-Key"])
-		})
-	}
+	forEach(t, "with the key", func(t *testing.T, s subject) {
+		w := serve(t, respond(s.status, s.body()))
+		_, err := s.call(t.Context(), newClient(t, w.URL, gateway.WithAPIKeyOnPublicCalls()))
+		require.NoError(t, err)
+		got := only(t, w)
+		assert.NotContains(t, got.Target, canary)
+		if s.write {
+			assert.NotContains(t, got.Header, "X-Api-Key")
+			assert.Equal(t, 1, strings.Count(got.Body, canary))
+			return
+		}
+		assert.Equal(t, []string{canary}, got.Header["X-Api-Key"])
+	})
 	t.Run("an empty key is not sent as an empty header", func(t *testing.T) {
 		t.Parallel()
 		w := serve(t, respond(200, enveloped(ratesJSON)))
@@ -107,186 +104,100 @@ func TestClient_Wire_keyOnPublicCalls(t *testing.T) {
 	})
 }
 
-// I-2
-func TestClient_Wire_baseURL(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct{ name, suffix, balance, listing string }{
-		{"a prefix loses its final slash", "/a/b/", "/a/b/api/balance/", "/a/b/api/networks-coins"},
-		{"escapes in a prefix are kept", "/a%20b%3F", "/a%20b%3F/api/balance/", "/a%20b%3F/api/networks-coins"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			w := serve(t, respond(200, enveloped("[]")))
-			c := newClient(t, strings.TrimSuffix(w.URL, prefix)+tt.suffix)
-			_, err := c.Balance(t.Context(), gateway.BalanceQuery{})
-			require.NoError(t, err)
-			_, err = c.CoinNetworks(t.Context())
-			require.NoError(t, err)
-			got := w.Requests()
-			require.Len(t, got, 2)
-			assert.Equal(t, tt.balance, got[0].Target)
-			assert.Equal(t, tt.listing, got[1].Target)
-		})
-	}
-}
-
-// What is legal in an argument arrives as one segment of the path, unchanged.
-// I-23, I-149
-func TestClient_Wire_pathArguments(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct{ name, argument, segment string }{
-		{"spaces and parentheses", "Binance Smart Chain (BEP20)", "Binance%20Smart%20Chain%20%28BEP20%29"},
-		{"a lower-case symbol stays so", "usdt", "usdt"}, // I-25
-		{"letters beyond ASCII", "é世", "%C3%A9%E4%B8%96"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			body := strings.ReplaceAll(enveloped(pairJSON), pairID, tt.argument)
-			w := serve(t, respond(200, body))
-			c, ctx := newClient(t, w.URL), t.Context()
-			_, err := c.CoinNetwork(ctx, tt.argument)
-			require.NoError(t, err)
-			_, err = c.CoinNetworksOf(ctx, tt.argument)
-			require.NoError(t, err)
-			_, err = c.CoinNetworkBySymbol(ctx, tt.argument, "n")
-			require.NoError(t, err)
-			_, err = c.CoinNetworkBySymbol(ctx, "s", tt.argument)
-			require.NoError(t, err)
-			_, _ = c.Withdrawal(ctx, tt.argument) // the response is no withdrawal
-			var targets []string
-			for _, r := range w.Requests() {
-				targets = append(targets, strings.TrimPrefix(r.Target, prefix+"/api/"))
-			}
-			assert.Equal(t, []string{
-				"networks-coins/" + tt.segment, "networks-coins/" + tt.segment, "networks-coins/" + tt.segment + "/n",
-				"networks-coins/s/" + tt.segment, "withdrawal/inquiry/" + tt.segment,
-			}, targets)
-		})
-	}
-}
-
 // Without a key the calls that need one fail before they are sent, and the
 // others work.
 // I-30, I-31, I-32, I-34
 func TestClient_missingAPIKey(t *testing.T) {
 	t.Parallel()
 	needKey := map[string]bool{"Balance": true, "CreateInvoice": true, "Withdrawal": true}
-	for _, s := range subjects() {
-		t.Run("an empty key, "+s.name, func(t *testing.T) {
-			t.Parallel()
-			w := serve(t, respond(s.status, s.body()))
-			c, err := gateway.New(w.URL, "", gateway.WithoutAPIKey())
-			require.NoError(t, err, "an empty key is allowed at construction")
-			got, err := s.call(t.Context(), c)
-			assertInvariants(t, got, err)
-			if !needKey[s.name] {
-				require.NoError(t, err)
-				assert.NotContains(t, only(t, w).Header, "X-Api-Key")
-				return
-			}
-			assertRefused(t, err, s.op, "apiKey", "is required for this call")
-			assert.ErrorIs(t, err, gateway.ErrMissingAPIKey)
-			assert.Empty(t, w.Requests())
-			_, err = s.call(t.Context(), c, gateway.WithAPIKey(canary), gateway.WithMerchant("a"))
-			require.NoError(t, err, "a key for the call is enough, and the refusal left nothing behind")
-		})
+	forEach(t, "without a key", func(t *testing.T, s subject) {
+		w := serve(t, respond(s.status, s.body()))
+		c, err := gateway.New(w.URL, "", gateway.WithoutAPIKey())
+		require.NoError(t, err)
+		got, err := s.call(t.Context(), c)
+		assertInvariants(t, got, err)
+		if !needKey[s.name] {
+			require.NoError(t, err)
+			assert.NotContains(t, only(t, w).Header, "X-Api-Key")
+			return
+		}
+		assertRefused(t, err, s.op, "apiKey", "is required for this call")
+		assert.ErrorIs(t, err, gateway.ErrMissingAPIKey)
+		assert.Empty(t, w.Requests())
+		_, err = s.call(t.Context(), c, gateway.WithAPIKey(canary), gateway.WithMerchant("a"))
+		require.NoError(t, err, "a key for the call is enough, and the refusal left nothing behind")
+	})
+}
+
+// An argument arrives as one segment of the path, whatever is in it, or is refused. Package endpoint tests all texts.
+// I-15, I-16, I-23 to I-25, I-149
+func TestClient_Wire_pathArguments(t *testing.T) {
+	t.Parallel()
+	for _, call := range []struct {
+		name, op, argument, target string
+		do                         func(ctx context.Context, c *gateway.Client, text string) (any, error)
+	}{
+		{"CoinNetwork", "coin_network", "id", "networks-coins/*", func(ctx context.Context, c *gateway.Client, text string) (any, error) {
+			return c.CoinNetwork(ctx, text)
+		}},
+		{"CoinNetworkBySymbol, the symbol", "coin_network_by_symbol", "coinSymbol", "networks-coins/*/Tron", func(ctx context.Context, c *gateway.Client, text string) (any, error) {
+			return c.CoinNetworkBySymbol(ctx, text, "Tron")
+		}},
+		{"CoinNetworkBySymbol, the network", "coin_network_by_symbol", "networkName", "networks-coins/USDT/*", func(ctx context.Context, c *gateway.Client, text string) (any, error) {
+			return c.CoinNetworkBySymbol(ctx, "USDT", text)
+		}},
+		{"CoinNetworksOf", "coin_networks_of", "coinSymbol", "networks-coins/*", func(ctx context.Context, c *gateway.Client, text string) (any, error) {
+			return c.CoinNetworksOf(ctx, text)
+		}},
+		{"Withdrawal", "withdrawal", "withdrawRequestId", "withdrawal/inquiry/*", func(ctx context.Context, c *gateway.Client, text string) (any, error) {
+			return c.Withdrawal(ctx, text)
+		}},
+	} {
+		for _, tt := range []struct{ name, text, segment, refuses string }{
+			{"spaces and parentheses", "Binance Smart Chain (BEP20)", "Binance%20Smart%20Chain%20%28BEP20%29", ""},
+			{"a lower-case symbol stays so", "usdt", "usdt", ""},
+			{"letters beyond ASCII", "é世", "%C3%A9%E4%B8%96", ""},
+			{"characters that mean something in a URL", "../a?b#c%2F", "..%2Fa%3Fb%23c%252F", ""},
+			{"nothing, which would ask for something else", "", "", "is required"},
+			{"two dots", "..", "", "must not be a dot segment"},
+			{"a line end", "a\r\nb", "", "control characters"},
+			{"257 bytes", strings.Repeat("a", 257), "", "is longer than 256 bytes"},
+		} {
+			t.Run(call.name+": "+tt.name, func(t *testing.T) {
+				t.Parallel()
+				w := serve(t, respond(404, ""))
+				got, err := call.do(t.Context(), newClient(t, w.URL), tt.text)
+				assertInvariants(t, got, err)
+				if tt.refuses != "" {
+					assertRefused(t, err, call.op, call.argument, tt.refuses)
+					assert.Empty(t, w.Requests())
+					return
+				}
+				require.ErrorIs(t, err, gateway.ErrNotFound)
+				assert.Equal(t, prefix+"/api/"+strings.Replace(call.target, "*", tt.segment, 1), only(t, w).Target)
+			})
+		}
 	}
 }
 
 // Every method refuses what it cannot send with, and none panics.
 func TestClient_badReceiverOrContext(t *testing.T) {
 	t.Parallel()
-	for _, s := range subjects() {
-		t.Run(s.name, func(t *testing.T) {
-			t.Parallel()
-			w := serve(t, respond(s.status, s.body()))
-			t.Run("a nil context", func(t *testing.T) {
-				var none context.Context
-				got, err := s.call(none, newClient(t, w.URL))
-				assertRefused(t, err, s.op, "ctx", "must not be nil")
-				assertInvariants(t, got, err)
-			})
-			t.Run("a nil client", func(t *testing.T) {
-				got, err := s.call(t.Context(), nil)
-				assertRefused(t, err, s.op, "client", "was not made by New")
-				assertInvariants(t, got, err)
-			})
-			t.Run("a zero client", func(t *testing.T) {
-				got, err := s.call(t.Context(), &gateway.Client{})
-				assertRefused(t, err, s.op, "client", "was not made by New")
-				assertInvariants(t, got, err)
-			})
-			assert.Empty(t, w.Requests())
-		})
-	}
-}
-
-// badPathTexts are some texts that are not one segment of a path. Package validate
-// tests all rules.
-var badPathTexts = []struct{ name, text, reason string }{
-	{"nothing", "", "is required"},
-	{"two dots", "..", "must not be a dot segment"},
-	{"a dot", ".", "must not be a dot segment"},
-	{"a line end", "a\r\nb", "control characters"},
-	{"257 bytes", strings.Repeat("a", 257), "is longer than 256 bytes"},
-}
-
-// pathCalls are the methods with an argument in the path, one for each such
-// argument.
-var pathCalls = []struct {
-	name, op, argument string
-	call               func(c *gateway.Client, text string) (any, error)
-}{
-	{"CoinNetwork", "coin_network", "id", func(c *gateway.Client, text string) (any, error) {
-		return c.CoinNetwork(context.Background(), text)
-	}},
-	{"CoinNetworkBySymbol, the symbol", "coin_network_by_symbol", "coinSymbol", func(c *gateway.Client, text string) (any, error) {
-		return c.CoinNetworkBySymbol(context.Background(), text, "Tron")
-	}},
-	{"CoinNetworkBySymbol, the network", "coin_network_by_symbol", "networkName", func(c *gateway.Client, text string) (any, error) {
-		return c.CoinNetworkBySymbol(context.Background(), "USDT", text)
-	}},
-	{"CoinNetworksOf", "coin_networks_of", "coinSymbol", func(c *gateway.Client, text string) (any, error) {
-		return c.CoinNetworksOf(context.Background(), text)
-	}},
-	{"Withdrawal", "withdrawal", "withdrawRequestId", func(c *gateway.Client, text string) (any, error) {
-		return c.Withdrawal(context.Background(), text)
-	}},
-}
-
-// Row A14, an empty name of a network, is among these: it would ask for the
-// record of an identifier.
-// I-15, I-24, I-149
-func TestClient_pathTexts(t *testing.T) {
-	t.Parallel()
-	for _, call := range pathCalls {
-		t.Run(call.name, func(t *testing.T) {
-			t.Parallel()
-			w := serve(t, respond(200, enveloped(pairJSON)))
-			c := newClient(t, w.URL)
-			for _, tt := range badPathTexts {
-				t.Run(tt.name, func(t *testing.T) {
-					got, err := call.call(c, tt.text)
-					assertRefused(t, err, call.op, call.argument, tt.reason)
-					assertInvariants(t, got, err)
-				})
-			}
-			assert.Empty(t, w.Requests())
-		})
-	}
-	t.Run("a name with characters that mean something in a URL stays one segment", func(t *testing.T) {
-		t.Parallel()
-		w := serve(t, respond(200, enveloped(pairJSON)))
-		_, err := newClient(t, w.URL).CoinNetworkBySymbol(t.Context(), "../a?b#c%2F", "BSC/BEP20")
-		require.NoError(t, err)
-		assert.Equal(t, prefix+"/api/networks-coins/..%2Fa%3Fb%23c%252F/BSC%2FBEP20", only(t, w).Target)
-	})
-	t.Run("an empty network name on a lookup by symbol and network", func(t *testing.T) { // I-16
-		t.Parallel()
-		w := serve(t, respond(200, enveloped(pairJSON)))
-		_, err := newClient(t, w.URL).CoinNetworkBySymbol(t.Context(), "USDT", "")
-		assertRefused(t, err, "coin_network_by_symbol", "networkName", "is required")
-		assert.Empty(t, w.Requests())
+	forEach(t, "nothing to send with", func(t *testing.T, s subject) {
+		var none context.Context
+		for _, tt := range []struct {
+			ctx              context.Context
+			client           *gateway.Client
+			argument, reason string
+		}{
+			{none, newClient(t, "http://localhost", neverSends()), "ctx", "must not be nil"},
+			{t.Context(), nil, "client", "was not made by New"},
+			{t.Context(), &gateway.Client{}, "client", "was not made by New"},
+		} {
+			got, err := s.call(tt.ctx, tt.client)
+			assertRefused(t, err, s.op, tt.argument, tt.reason)
+			assertInvariants(t, got, err)
+		}
 	})
 }
 
@@ -294,36 +205,22 @@ func TestClient_pathTexts(t *testing.T) {
 // without an attempt, and an invoice is not sent.
 func TestClient_endedContext(t *testing.T) {
 	t.Parallel()
-	cancelled, cancel := context.WithCancel(context.Background())
-	cancel()
-	late, cancelLate := context.WithDeadline(context.Background(), time.Unix(1, 0))
-	defer cancelLate()
-	for _, s := range subjects() {
-		for _, tt := range []struct {
-			name string
-			ctx  context.Context
-			want error
-		}{
-			{"a cancelled context", cancelled, context.Canceled},
-			{"a deadline in the past", late, context.DeadlineExceeded},
-			{"a deadline in the past, with a value", context.WithValue(late, contextKey{}, 1), context.DeadlineExceeded},
-		} {
-			t.Run(tt.name+", "+s.name, func(t *testing.T) {
-				t.Parallel()
-				w := serve(t, respond(s.status, s.body()))
-				got, err := s.call(tt.ctx, newClient(t, w.URL))
-				assertInvariants(t, got, err)
-				var failure *gateway.TransportError
-				require.ErrorAs(t, err, &failure)
-				assert.Equal(t, gateway.PhaseStart, failure.Phase)
-				assert.Zero(t, failure.Attempts)
-				assert.ErrorIs(t, err, tt.want)
-				assert.Equal(t, gateway.OutcomeNotSent, gateway.OutcomeOf(err))
-				assert.Equal(t, tt.want == context.DeadlineExceeded, errors.Is(err, context.DeadlineExceeded))
-				assert.Empty(t, w.Requests())
-			})
+	forEach(t, "a context that has ended", func(t *testing.T, s subject) {
+		cancelled, cancel := context.WithCancel(t.Context())
+		cancel()
+		late, cancelLate := context.WithDeadline(t.Context(), time.Unix(1, 0))
+		defer cancelLate()
+		for ctx, want := range map[context.Context]error{cancelled: context.Canceled, late: context.DeadlineExceeded} {
+			got, err := s.call(ctx, newClient(t, "http://localhost", neverSends()))
+			assertInvariants(t, got, err)
+			var failure *gateway.TransportError
+			require.ErrorAs(t, err, &failure)
+			assert.Equal(t, gateway.PhaseStart, failure.Phase)
+			assert.Zero(t, failure.Attempts)
+			assert.Equal(t, notSent, gateway.OutcomeOf(err))
+			for _, is := range []error{context.Canceled, context.DeadlineExceeded} {
+				assert.Equal(t, want == is, errors.Is(err, is))
+			}
 		}
-	}
+	})
 }
-
-type contextKey struct{}
