@@ -180,7 +180,7 @@ func TestClient_Wire_pathArguments(t *testing.T) {
 	}
 }
 
-// Every method refuses what it cannot send with, and none panics.
+// Every method refuses a nil context and a client that New has not made, and none panics.
 func TestClient_badReceiverOrContext(t *testing.T) {
 	t.Parallel()
 	forEach(t, "nothing to send with", func(t *testing.T, s subject) {

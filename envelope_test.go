@@ -91,7 +91,7 @@ func TestEnvelope_broken(t *testing.T) {
 	}
 }
 
-// What the envelope may be.
+// The forms that an envelope may have.
 // I-6, I-39, I-42, I-44
 func TestEnvelope_lenient(t *testing.T) {
 	t.Parallel()
@@ -239,7 +239,7 @@ func TestEnvelope_refusedWithSuccess(t *testing.T) {
 	}
 }
 
-// What the body of an error response proves about an invoice: the status proves nothing against it.
+// A proof is how much the body of an error response adds to its status. Against its body a status proves nothing.
 type proof int
 
 const (
@@ -379,7 +379,7 @@ func TestResponse_status(t *testing.T) {
 	})
 }
 
-// What a header says of a success changes nothing. I-9
+// These headers do not change a success. I-9
 func TestResponse_header(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, header, value string }{

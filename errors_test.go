@@ -492,8 +492,8 @@ func TestOutcomeUnknownError_Cause(t *testing.T) {
 	}
 }
 
-// What a person needs at night: the value that could not be read, a compression that nobody asked for, the
-// message of a success that was expected, and why there is no body.
+// An error helps a person at night: it names the value that could not be read, a compression that nobody asked for, the
+// expected message of a success, and why there is no body.
 func TestErrors_say(t *testing.T) {
 	t.Parallel()
 	falseGzip := serve(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -522,7 +522,7 @@ func TestErrors_say(t *testing.T) {
 }
 
 // No text of an error without a response shows the key or a password, also where the text is cut, nor does what it wraps. A
-// timeout stays one. Package redact tests what a password is.
+// timeout stays one. Package redact tests which texts are passwords.
 func TestErrors_keepNoSecret(t *testing.T) {
 	t.Parallel()
 	account := "http://user:" + password + "@proxy:3128"
@@ -592,13 +592,13 @@ func assertSilent(t testing.TB, v any, key string) {
 	assert.Empty(t, invariant.Shows(v, key), "a key is shown")
 }
 
-// silent is an error whose text does not have that of the error in it.
+// silent is an error whose text leaves out the text of the error that it wraps.
 type silent struct{ error }
 
 func (silent) Error() string   { return "nothing to see" }
 func (s silent) Unwrap() error { return s.error }
 
-// sanitizedBy is the error of a call whose transport fails with err. The key of the client has what encodings change.
+// sanitizedBy is the error of a call whose transport fails with err. The key of the client has characters that encodings change.
 func sanitizedBy(t *testing.T, err error, opts ...gateway.Option) error {
 	t.Helper()
 	c, failure := gateway.New("https://gateway.example", redactedKey, append(opts, once(), gateway.WithHTTPClient(&http.Client{Transport: errorTrip(err)}))...)
@@ -610,7 +610,7 @@ func sanitizedBy(t *testing.T, err error, opts ...gateway.Option) error {
 
 const redactedKey = `Canary/5f1d 8e0b+7a"64<c9`
 
-// Errors.As reaches no error of which a text has the key, its own or that of what it wraps.
+// Errors.As finds no error that has the key in its text, or in the text of an error that it wraps.
 func TestRedaction_As(t *testing.T) {
 	t.Parallel()
 	named := errors.New("at " + redactedKey)
@@ -649,9 +649,23 @@ func TestRedaction_As(t *testing.T) {
 	}
 }
 
-// What callers tell errors apart by is still there.
+// A requestError is an error that holds the request, as some transports return.
+type requestError struct{ Header http.Header }
+
+func (e *requestError) Error() string { return "cannot send" }
+
+// Callers can still tell errors apart. An error that holds the key, but shows it in no text, is found too.
 func TestRedaction_As_keeps(t *testing.T) {
 	t.Parallel()
+	held := &requestError{http.Header{"X-Api-Key": {redactedKey}}}
+	for _, wrapped := range []error{held, fmt.Errorf("pool: %w", held), errors.Join(io.ErrUnexpectedEOF, held)} {
+		failure := sanitizedBy(t, wrapped)
+		found, _ := errors.AsType[*requestError](failure)
+		assert.Same(t, held, found)
+		encoded, err := json.Marshal(failure)
+		require.NoError(t, err)
+		assert.NotContains(t, fmt.Sprintf("%v %+v %s", failure, failure, encoded), redactedKey)
+	}
 	reset := &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 	failure := sanitizedBy(t, reset)
 	op, _ := errors.AsType[*net.OpError](failure)
@@ -667,56 +681,6 @@ func TestRedaction_As_keeps(t *testing.T) {
 	require.ErrorAs(t, slow, &timeout, "a timeout that names the key is a timeout")
 	assert.True(t, timeout.Timeout())
 	assert.NotContains(t, fmt.Sprintf("%v %+v %s", timeout, timeout, invariant.Dump(timeout)), redactedKey)
-}
-
-// A requestError is an error that holds the request, as some transports
-// return.
-type requestError struct {
-	Request *http.Request
-	Header  http.Header
-	Text    string
-}
-
-func (e *requestError) Error() string { return "cannot send " + e.Text }
-
-// A transport's error may hold the request. It is found, and no text of the client's error shows the key.
-func TestRedaction_errorsThatHoldTheRequest(t *testing.T) {
-	t.Parallel()
-	for name, wrap := range map[string]func(error) error{
-		"as it is":       func(err error) error { return err },
-		"wrapped":        func(err error) error { return fmt.Errorf("pool: %w", err) },
-		"joined":         func(err error) error { return errors.Join(io.ErrUnexpectedEOF, err) },
-		"with the key":   func(err error) error { return fmt.Errorf("%s: %w", canary, err) },
-		"with a timeout": func(err error) error { return errors.Join(timeoutError{canary}, err) },
-	} {
-		forEach(t, name, func(t *testing.T, s subject) {
-			c := newClient(t, "https://gateway.example", once(), gateway.WithAPIKeyOnPublicCalls(),
-				gateway.WithHTTPClient(&http.Client{Transport: tripper(func(req *http.Request) (*http.Response, error) {
-					body := ""
-					if req.Body != nil {
-						read, _ := io.ReadAll(req.Body)
-						body = string(read)
-					}
-					return nil, wrap(&requestError{req, http.Header{"X-Api-Key": {canary}}, body})
-				})}))
-			_, err := s.call(t.Context(), c)
-			require.Error(t, err)
-			found := err
-			if lost, ok := errors.AsType[*gateway.OutcomeUnknownError](err); ok {
-				found = lost.Cause
-			}
-			for _, shown := range []error{err, found} {
-				encoded, err := json.Marshal(shown)
-				require.NoError(t, err)
-				assert.NotContains(t, fmt.Sprintf("%v %+v %s", shown, shown, encoded), canary)
-			}
-			held, ok := errors.AsType[*requestError](found)
-			require.Equal(t, !s.write && !strings.HasPrefix(name, "with "), ok, "the transport's error is found, unless a text has the key")
-			if ok {
-				assert.Equal(t, canary, held.Header.Get("X-Api-Key"), "it is the transport's own")
-			}
-		})
-	}
 }
 
 // plainHandler writes records without quotes.

@@ -170,7 +170,7 @@ func TestMemoryGuard_bounds_counts(t *testing.T) {
 	}
 }
 
-// heapOf returns how many bytes are kept of what fill has allocated.
+// heapOf returns how many of the bytes that fill allocates stay in use.
 func heapOf(fill func()) int64 {
 	var before, after runtime.MemStats
 	runtime.GC()

