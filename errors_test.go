@@ -51,9 +51,9 @@ func within(d time.Duration, call callOf) callOf {
 
 // cancelled makes a call with a context that is cancelled.
 func cancelled(call callOf) callOf {
-	return func(ctx context.Context, c *gateway.Client) (any, error) {
-		ctx, cancel := context.WithCancel(ctx)
-		cancel()
+	return func(_ context.Context, c *gateway.Client) (any, error) {
+		ctx, cancel := cancelledContext()
+		defer cancel()
 		return call(ctx, c)
 	}
 }
@@ -84,27 +84,33 @@ func TestErrors(t *testing.T) {
 		{"a refusal with a message", statusTrip(404, refused("Not Found")), withdrawalCall, `gateway: withdrawal: 404: "Not Found"`, notSent, false, is{gateway.ErrNotFound}},
 		{
 			"a refusal in the form of a framework", statusTrip(404, `{"statusCode":404,"message":["no such coin"],"error":"Not Found"}`), withdrawalCall,
-			`gateway: withdrawal: 404: "no such coin"`, notSent, false, is{gateway.ErrNotFound},
+			`gateway: withdrawal: 404: "no such coin"`, notSent, false,
+			is{gateway.ErrNotFound},
 		},
 		{
 			"not found, where every gateway has it", statusTrip(404, refused("no such route")), func(ctx context.Context, c *gateway.Client) (any, error) { return c.ExchangeRates(ctx) },
-			`gateway: exchange_rates: 404: "no such route"; is the path of the base URL right?`, notSent, false, is{gateway.ErrNotFound},
+			`gateway: exchange_rates: 404: "no such route"; is the path of the base URL right?`, notSent, false,
+			is{gateway.ErrNotFound},
 		},
 		{
 			"a refusal for a missing key", statusTrip(418, refused("x-api-key header is required")), withdrawalCall,
-			`gateway: withdrawal: 418: "x-api-key header is required"`, notSent, false, is{gateway.ErrMissingAPIKey},
+			`gateway: withdrawal: 418: "x-api-key header is required"`, notSent, false,
+			is{gateway.ErrMissingAPIKey},
 		},
 		{
 			"a refusal for a key, with another message", statusTrip(401, refused("X-API-KEY header is required")), withdrawalCall,
-			`gateway: withdrawal: 401: "X-API-KEY header is required"`, notSent, false, is{gateway.ErrUnauthorized},
+			`gateway: withdrawal: 401: "X-API-KEY header is required"`, notSent, false,
+			is{gateway.ErrUnauthorized},
 		},
 		{
 			"a refusal with a message of several lines", statusTrip(409, `{"message":"one\ntwo\u001b[31m","result":[],"meta":{}}`), withdrawalCall,
-			`gateway: withdrawal: 409: "one\ntwo\x1b[31m"`, notSent, false, is{gateway.ErrConflict},
+			`gateway: withdrawal: 409: "one\ntwo\x1b[31m"`, notSent, false,
+			is{gateway.ErrConflict},
 		},
 		{
 			"a refusal that is a web page", statusTrip(403, "<html>\nno</html>"), withdrawalCall,
-			`gateway: withdrawal: 403: no message in the response: "<html>\nno</html>"`, notSent, false, is{gateway.ErrForbidden},
+			`gateway: withdrawal: 403: no message in the response: "<html>\nno</html>"`, notSent, false,
+			is{gateway.ErrForbidden},
 		},
 		{"a refusal without a body", statusTrip(400, ""), withdrawalCall, `gateway: withdrawal: 400: no message in the response: empty body`, notSent, false, nil},
 		{"a refusal with a long body", statusTrip(400, long+"a"), withdrawalCall, `gateway: withdrawal: 400: no message in the response: "` + long + `"…`, notSent, false, nil},
@@ -112,41 +118,48 @@ func TestErrors(t *testing.T) {
 		{"a server error after all attempts", statusTrip(502, ""), withdrawalCall, `gateway: withdrawal: 502: no message in the response: empty body (3 attempts)`, notSent, true, is{gateway.ErrServer}},
 		{
 			"too many requests", statusTrip(429, refused("Slow down."), "Retry-After", "90"), withdrawalCall,
-			`gateway: withdrawal: 429: "Slow down."; retry after 1m30s`, notSent, true, is{gateway.ErrRateLimited},
+			`gateway: withdrawal: 429: "Slow down."; retry after 1m30s`, notSent, true,
+			is{gateway.ErrRateLimited},
 		},
 		{"an error envelope with 200", statusTrip(200, refused("It did not work.")), withdrawalCall, `gateway: withdrawal: 200: "It did not work."`, notSent, false, nil},
 		{"a response that cannot be decoded", statusTrip(200, "<html>"), withdrawalCall, "gateway: withdrawal: 200: response not understood: ", notSent, false, nil},
 		{
 			"another withdrawal", statusTrip(201, mismatch), withdrawalCall,
-			"gateway: withdrawal: 201: response not understood: /result/withdrawRequestId: \"another\" is another record than the one asked for: ", notSent, false, is{gateway.ErrResponseMismatch},
+			"gateway: withdrawal: 201: response not understood: /result/withdrawRequestId: \"another\" is another record than the one asked for: ", notSent, false,
+			is{gateway.ErrResponseMismatch},
 		},
 		{
 			"a redirect", statusTrip(302, "", "Location", "https://user:secret@evil.test/in?apiKey="+canary), withdrawalCall,
-			"gateway: withdrawal: wait: redirect not followed: to https://evil.test/in; last status 302", notSent, false, is{gateway.ErrRedirect},
+			"gateway: withdrawal: wait: redirect not followed: to https://evil.test/in; last status 302", notSent, false,
+			is{gateway.ErrRedirect},
 		},
 		{"a redirect to the key", statusTrip(302, "", "Location", "/"+canary), withdrawalCall, "gateway: withdrawal: wait: redirect not followed: to /[REDACTED]; last status 302", notSent, false, is{gateway.ErrRedirect}},
 		{"a redirect to nowhere", statusTrip(302, ""), withdrawalCall, "gateway: withdrawal: wait: redirect not followed; last status 302", notSent, false, is{gateway.ErrRedirect}},
 		{
 			"a refused connection", errorTrip(refusedConnection("connect")), withdrawalCall,
-			"gateway: withdrawal: dial: dial tcp: connect: connection refused (3 attempts)", notSent, true, is{syscall.ECONNREFUSED},
+			"gateway: withdrawal: dial: dial tcp: connect: connection refused (3 attempts)", notSent, true,
+			is{syscall.ECONNREFUSED},
 		},
 		{"an attempt that takes too long", hangTrip, withdrawalCall, "gateway: withdrawal: wait: no response within 15s (3 attempts)", notSent, true, is{context.DeadlineExceeded}},
 		{"the caller's deadline", hangTrip, within(time.Second, withdrawalCall), "gateway: withdrawal: wait: context deadline exceeded", notSent, false, is{context.DeadlineExceeded}},
 		{"a call that was cancelled before", hangTrip, cancelled(withdrawalCall), "gateway: withdrawal: start: context canceled", notSent, false, is{context.Canceled}},
 		{
 			"a bad argument", hangTrip, func(ctx context.Context, c *gateway.Client) (any, error) { return c.Withdrawal(ctx, "a\tb") },
-			`gateway: withdrawal: withdrawRequestId: must not contain control characters`, notSent, false, is{gateway.ErrInvalidArgument},
+			`gateway: withdrawal: withdrawRequestId: must not contain control characters`, notSent, false,
+			is{gateway.ErrInvalidArgument},
 		},
 
 		{"a rejected invoice", statusTrip(422, refused("price is too small")), invoiceCall, `gateway: create_invoice: 422: "price is too small"`, rejected, false, nil},
 		{"a throttled invoice", statusTrip(429, refused("Slow down.")), invoiceCall, `gateway: create_invoice: 429: "Slow down."`, rejected, true, is{gateway.ErrRateLimited}},
 		{
 			"an invoice without an order identifier", hangTrip, func(ctx context.Context, c *gateway.Client) (any, error) { return c.CreateInvoice(ctx, order("")) },
-			"gateway: create_invoice: orderId: is required", notSent, false, is{gateway.ErrInvalidArgument},
+			"gateway: create_invoice: orderId: is required", notSent, false,
+			is{gateway.ErrInvalidArgument},
 		},
 		{
 			"an invoice over a refused connection", errorTrip(refusedConnection("connect")), invoiceCall,
-			"gateway: create_invoice: dial: dial tcp: connect: connection refused; nothing was sent (3 attempts)", notSent, true, is{syscall.ECONNREFUSED},
+			"gateway: create_invoice: dial: dial tcp: connect: connection refused; nothing was sent (3 attempts)", notSent, true,
+			is{syscall.ECONNREFUSED},
 		},
 		{
 			"an invoice to a host that does not exist", errorTrip(&net.DNSError{Err: "no such host", Name: "localhost", IsNotFound: true}), invoiceCall,

@@ -509,7 +509,9 @@ func TestOrderGuard_isAsked(t *testing.T) {
 		{"no order", order(""), nil, nil, "orderId"},
 		{"an order that is not valid", order("a\nb"), nil, nil, "orderId"},
 		{
-			"what is not valid is kept from the guard", gateway.InvoiceRequest{OrderID: "A-17", CoinSymbol: "a\nb"}, nil,
+			"what is not valid is kept from the guard",
+			gateway.InvoiceRequest{OrderID: "A-17", CoinSymbol: "a\nb"},
+			nil,
 			&gateway.Order{Gateway: inMemoryURL, Request: gateway.InvoiceRequest{OrderID: "A-17"}}, "price",
 		},
 		{"a header that is not valid", order("A-17"), []gateway.CallOption{header}, asked(""), "WithHeader"},
@@ -633,13 +635,18 @@ func TestOrderGuard_knows(t *testing.T) {
 			OrderID: "A-17", Raw: []byte(`{"id":1}`), Others: []json.RawMessage{[]byte(`{"id":2}`)}, CreatedAt: time.Unix(17, 0), Replayed: true, Request: order("A-17"),
 		}, nil, "", nil},
 		{
-			"unknown", gateway.Lease{State: gateway.OrderUnknown}, nil, nil,
+			"unknown",
+			gateway.Lease{State: gateway.OrderUnknown},
+			nil, nil,
 			`outcome unknown: an earlier invoice for order "A-17" may exist, look it up before sending it again: an earlier invoice for this order has an unknown outcome: ` +
 				`look it up, then record the finding with the Resolve of the guard`,
 			&gateway.OutcomeUnknownError{Operation: "create_invoice", OrderID: "A-17", Replayed: true},
 		},
 		{
-			"unknown, with what failed", gateway.Lease{State: gateway.OrderUnknown, Known: lost}, nil, []error{gateway.ErrServer},
+			"unknown, with what failed",
+			gateway.Lease{State: gateway.OrderUnknown, Known: lost},
+			nil,
+			[]error{gateway.ErrServer},
 			`outcome unknown: an invoice of 2023-11-14T22:13:20Z for order "A-17" may exist, look it up before sending it again: a 502`,
 			&gateway.OutcomeUnknownError{Operation: "create_invoice", OrderID: "A-17", SentAt: lost.SentAt, StatusCode: 502, Body: []byte("bad"), Replayed: true},
 		},
