@@ -36,10 +36,9 @@ func ExampleNewRatesCache() {
 func ExampleNewCatalogCache() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
-	client := connect(gw)
 
 	// Once, and shared.
-	cache, err := pricing.NewCatalogCache(client, pricing.CacheOptions{TTL: 5 * time.Minute})
+	cache, err := pricing.NewCatalogCache(connect(gw), pricing.CacheOptions{TTL: 5 * time.Minute})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -52,14 +51,24 @@ func ExampleNewCatalogCache() {
 	if pair, ok := catalog.Find("USDT", "Tron"); ok {
 		fmt.Println("the fee is", pair.WithdrawalFee, pair.Coin.Symbol)
 	}
-	// Output: the fee is 1 USDT
+	for _, pair := range catalog.Networks("ETH") {
+		fmt.Println("ETH on", pair.Network.Name)
+	}
+	// Output:
+	// the fee is 1 USDT
+	// ETH on Ethereum
+	// ETH on Arbitrum One
+	// ETH on BNB Smart Chain (BEP20)
 }
 
 // While the service is down, the last listing is served.
 func ExampleCache_Get() {
 	gw := gatewaytest.NewServer()
 	client := connect(gw, gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1}))
-	cache := newCatalog(client, pricing.CacheOptions{TTL: time.Nanosecond})
+	cache, err := pricing.NewCatalogCache(client, pricing.CacheOptions{TTL: time.Nanosecond})
+	if err != nil {
+		log.Fatal(err)
+	}
 
 	before, err := cache.Get(context.Background())
 	if err != nil {
@@ -72,65 +81,6 @@ func ExampleCache_Get() {
 	// Output:
 	// true <nil>
 	// true
-}
-
-// At the start of a program, so that it ends here if the gateway is not there.
-func ExampleCache_Refresh() {
-	gw := gatewaytest.NewServer()
-	defer gw.Close()
-	cache := newCatalog(connect(gw), pricing.CacheOptions{})
-
-	if err := cache.Refresh(context.Background()); err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println("requests:", len(gw.Requests()))
-	// Output: requests: 1
-}
-
-func newCatalog(client *gateway.Client, o pricing.CacheOptions) *pricing.Cache[*pricing.Catalog] {
-	cache, err := pricing.NewCatalogCache(client, o)
-	if err != nil {
-		log.Fatal(err)
-	}
-	return cache
-}
-
-// catalogOfServer returns the catalog of a stand-in.
-func catalogOfServer(gw *gatewaytest.Server) *pricing.Catalog {
-	catalog, err := newCatalog(connect(gw), pricing.CacheOptions{}).Get(context.Background())
-	if err != nil {
-		log.Fatal(err)
-	}
-	return catalog
-}
-
-func ExampleCatalog_Find() {
-	gw := gatewaytest.NewServer()
-	defer gw.Close()
-	catalog := catalogOfServer(gw)
-
-	if pair, ok := catalog.Find("ETH", "Ethereum"); ok {
-		fmt.Println(pair.Confirmations, "confirmations")
-	}
-	pair, ok := catalog.Find("eth", "ETHEREUM") // it is the only one of these letters
-	fmt.Println(pair.Coin.Symbol, pair.Network.Name, ok)
-	// Output:
-	// 12 confirmations
-	// ETH Ethereum true
-}
-
-func ExampleCatalog_Networks() {
-	gw := gatewaytest.NewServer()
-	defer gw.Close()
-	catalog := catalogOfServer(gw)
-
-	for _, pair := range catalog.Networks("ETH") {
-		fmt.Println(pair.Network.Name)
-	}
-	// Output:
-	// Ethereum
-	// Arbitrum One
-	// BNB Smart Chain (BEP20)
 }
 
 func ExampleCheckWithdrawal() {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/gatewaytest"
-	"github.com/cryptogw/gateway/internal/testing/invariant"
 	"github.com/cryptogw/gateway/internal/testing/leak"
 )
 
@@ -33,52 +32,58 @@ func connect(gw *gatewaytest.Server, opts ...gateway.Option) *gateway.Client {
 	return client
 }
 
-// A tripper is a RoundTripper in one function.
-type tripper func(*http.Request) (*http.Response, error)
+// answers is a RoundTripper that responds to every request with a result, of this Age.
+type answers struct {
+	result, age string
+	requests    []*http.Request
+}
 
-func (f tripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+func (a *answers) RoundTrip(req *http.Request) (*http.Response, error) {
+	a.requests = append(a.requests, req)
+	body := `{"message":"Operation was successful.","meta":{},"result":` + a.result + `}`
+	return &http.Response{
+		StatusCode: 200, ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{"Content-Type": {"application/json"}, "Age": {a.age}},
+		Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)),
+	}, nil
+}
 
-// through returns a client that tries once, with the canary key and this transport.
-func through(t testing.TB, trip tripper) *gateway.Client {
+func (a *answers) client(t testing.TB) *gateway.Client {
 	t.Helper()
-	client, err := gateway.New("https://gateway.example", invariant.Key, gateway.WithAPIKeyOnPublicCalls(),
-		gateway.WithHTTPClient(&http.Client{Transport: trip}), gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1}))
+	client, err := gateway.New("https://gateway.example", "", gateway.WithoutAPIKey(), gateway.WithHTTPClient(&http.Client{Transport: a}))
 	require.NoError(t, err)
 	return client
 }
 
-// reply is a response as a RoundTripper returns it.
-func reply(status int, body string) *http.Response {
-	return &http.Response{
-		StatusCode: status, ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{"Content-Type": {"application/json"}},
-		Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)),
-	}
-}
-
-// assertRefused asserts that err is the refusal of one argument.
-func assertRefused(t testing.TB, err error, op, name, reason string) {
+// assertRefused asserts that err is the refusal of one argument, with this text after the operation.
+func assertRefused(t testing.TB, err error, op, text string) {
 	t.Helper()
 	var refusal *gateway.ArgumentError
 	require.ErrorAs(t, err, &refusal)
+	assert.EqualError(t, err, "gateway: "+op+": "+text)
 	assert.Equal(t, op, refusal.Operation)
-	assert.Equal(t, name, refusal.Name)
-	assert.Contains(t, refusal.Reason, reason)
-	assert.NotEmpty(t, refusal.Reason)
-	assert.Equal(t, "gateway: "+op+": "+name+": "+refusal.Reason, err.Error())
 	assert.Equal(t, gateway.OutcomeNotSent, gateway.OutcomeOf(err))
 	assert.False(t, gateway.SafeToRetry(err), "the same argument is refused again")
 }
 
-// rateOf is a price of a coin.
-func rateOf(text string) decimal.NullDecimal {
-	return decimal.NewNullDecimal(decimal.RequireFromString(text))
+func dec(text string) decimal.Decimal { return decimal.RequireFromString(text) }
+
+// rate is the rate of a coin; an empty text is a price that the response does not have.
+func rate(coinSymbol, usd, eur string) gateway.Rate {
+	price := func(text string) decimal.NullDecimal {
+		if text == "" {
+			return decimal.NullDecimal{}
+		}
+		return decimal.NewNullDecimal(dec(text))
+	}
+	return gateway.Rate{CoinSymbol: coinSymbol, USD: price(usd), EUR: price(eur)}
 }
 
-// pairOf is a pair of the listing.
+// pairOf is a pair of the listing. The identifier of its coin is the symbol in lower case.
 func pairOf(id, coinSymbol, networkName string) gateway.CoinNetwork {
+	coinID := strings.ToLower(coinSymbol)
 	return gateway.CoinNetwork{
-		ID: id, Depositable: true, Withdrawable: true, NetworkID: networkName, CoinID: coinSymbol,
+		ID: id, Depositable: true, Withdrawable: true, NetworkID: networkName, CoinID: coinID,
 		Network: gateway.Network{ID: networkName, Name: networkName, IsActive: true},
-		Coin:    gateway.Coin{ID: coinSymbol, Name: coinSymbol, Symbol: coinSymbol, Precision: 8, IsActive: true},
+		Coin:    gateway.Coin{ID: coinID, Name: coinSymbol, Symbol: coinSymbol, Precision: 8, IsActive: true},
 	}
 }

@@ -1,7 +1,6 @@
 package pricing_test
 
 import (
-	"cmp"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -17,127 +16,44 @@ import (
 
 func testRates() *gateway.ExchangeRates {
 	return &gateway.ExchangeRates{Rates: []gateway.Rate{
-		{CoinSymbol: "BTC", USD: rateOf("64123.55"), EUR: rateOf("59000.01")},
-		{CoinSymbol: "USDT", USD: rateOf("1"), EUR: rateOf("0.92")},
-		{CoinSymbol: "SHIB", USD: rateOf("0.0000123"), EUR: rateOf("3")},
-		{CoinSymbol: "HALF", USD: rateOf("1")},
+		rate("BTC", "64123.55", "59000.01"), rate("USDT", "1", "0.92"), rate("SHIB", "0.0000123", "3"), rate("HALF", "1", ""),
+		rate("DEAD", "0", "-1"), rate("TINY", "1e-64", "1e64"),
+		rate("low", "2", ""), rate("ABC", "1", ""), rate("Abc", "4", ""),
 		{CoinSymbol: "HUGE", USD: decimal.NewNullDecimal(decimal.New(1, math.MaxInt32)), EUR: decimal.NewNullDecimal(decimal.New(1, math.MinInt32))},
-		{CoinSymbol: "DEAD", USD: rateOf("0"), EUR: rateOf("-1")},
-		{CoinSymbol: "TINY", USD: decimal.NewNullDecimal(decimal.New(1, -64)), EUR: decimal.NewNullDecimal(decimal.New(1, 64))},
 	}}
 }
 
 func TestToCoin(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		name, price, fiat, symbol string
-		precision                 int
-		want                      string
+		name, price, fiat, coin string
+		precision               int
+		want                    string
 	}{
-		{"exact", "10.50", "usd", "USDT", 6, "10.5"},
-		{"rounded up in the last place", "10", "usd", "BTC", 8, "0.00015595"}, // 0.000155948941…
-		{"rounded up by the least", "10", "eur", "USDT", 6, "10.869566"},      // 10.8695652…
-		{"rounded up where half would round down", "1", "eur", "SHIB", 2, "0.34"},
-		{"rounded up to a whole unit", "0.01", "usd", "BTC", 0, "1"},
-		{"to no places, exact", "7", "usd", "USDT", 0, "7"},
+		{"an exact amount stays", "10.50", "usd", "USDT", 6, "10.5"},
+		{"the rest is rounded up in the last place", "10", "usd", "BTC", 8, "0.00015595"}, // 0.000155948941…
+		{"where half would round down, too", "1", "eur", "SHIB", 2, "0.34"},
+		{"to a whole unit", "0.01", "usd", "BTC", 0, "1"},
 		{"to 30 places", "1", "eur", "SHIB", 30, "0.333333333333333333333333333334"},
 		{"zero is zero", "0", "usd", "BTC", 8, "0"},
-		{"an upper-case code", "10.50", "USD", "USDT", 6, "10.5"},
-		{"a mixed-case code", "9.2", "Eur", "USDT", 6, "10"},
+		{"a fiat code is read in any case", "9.2", "Eur", "USDT", 6, "10"},
 		{"the smallest rate", "1", "usd", "TINY", 0, "1" + strings.Repeat("0", 64)},
 		{"the largest rate", "1", "eur", "TINY", 8, "0.00000001"},
+		{"a coin in another case, if only one is meant", "1", "usd", "LOW", 8, "0.5"},
+		{"of two that differ in case, the one asked for", "1", "usd", "Abc", 8, "0.25"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := pricing.ToCoin(testRates(), decimal.RequireFromString(tt.price), tt.fiat, tt.symbol, tt.precision)
+			got, err := pricing.ToCoin(testRates(), dec(tt.price), tt.fiat, tt.coin, tt.precision)
 			require.NoError(t, err)
-			assert.True(t, got.Equal(decimal.RequireFromString(tt.want)), "%s, not %s", got, tt.want)
+			assert.Equal(t, tt.want, got.String())
 			assert.LessOrEqual(t, -int(got.Exponent()), tt.precision)
 		})
 	}
 }
 
-func TestToFiat(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct{ name, amount, symbol, fiat, want string }{
-		{"exact", "10", "USDT", "usd", "10"},
-		{"rounded down", "0.00015594", "BTC", "usd", "10"},     // 9.99942…
-		{"half to even, down", "0.125", "USDT", "usd", "0.12"}, // 0.125
-		{"half to even, up", "0.135", "USDT", "usd", "0.14"},   // 0.135
-		{"above half", "0.1250001", "USDT", "usd", "0.13"},
-		{"zero", "0", "BTC", "EUR", "0"},
-		{"less than a cent", "0.001", "USDT", "usd", "0"},
-		{"large", "1000000", "BTC", "eur", "59000010000"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			got, err := pricing.ToFiat(testRates(), decimal.RequireFromString(tt.amount), tt.fiat, tt.symbol)
-			require.NoError(t, err)
-			assert.True(t, got.Equal(decimal.RequireFromString(tt.want)), "%s, not %s", got, tt.want)
-			assert.LessOrEqual(t, -int(got.Exponent()), 2)
-		})
-	}
-}
-
-// What cannot be converted is named, and the result is zero.
-// A symbol in another case is the same coin, where only one is meant.
-func TestToCoin_case(t *testing.T) {
-	t.Parallel()
-	rates := &gateway.ExchangeRates{Rates: []gateway.Rate{
-		{CoinSymbol: "btc", USD: rateOf("2")}, {CoinSymbol: "ABC", USD: rateOf("1")}, {CoinSymbol: "Abc", USD: rateOf("4")},
-	}}
-	got, err := pricing.ToCoin(rates, decimal.NewFromInt(1), "usd", "BTC", 8)
-	require.NoError(t, err)
-	assert.Equal(t, "0.5", got.String())
-	got, err = pricing.ToFiat(rates, decimal.NewFromInt(1), "usd", "Abc")
-	require.NoError(t, err)
-	assert.Equal(t, "4", got.String())
-	_, err = pricing.ToCoin(rates, decimal.NewFromInt(1), "usd", "abc", 8)
-	assertRefused(t, err, "to_coin", "coinSymbol", `"abc" has no exchange rate`)
-}
-
-func TestToCoin_refuses(t *testing.T) {
-	t.Parallel()
-	one := decimal.NewFromInt(1)
-	for _, tt := range []struct {
-		name             string
-		value            decimal.Decimal
-		fiat, symbol     string
-		precision        int
-		argument, reason string // "" for the value
-	}{
-		{"an unknown coin", one, "usd", "XRP", 8, "coinSymbol", `"XRP" has no exchange rate; write it as the rates do`},
-		{"a coin with a space", one, "usd", "BTC ", 8, "coinSymbol", `"BTC " has no exchange rate; write it as the rates do`},
-		{"a coin without a rate in the currency", one, "EUR", "HALF", 8, "rate", `of "HALF" in EUR is missing in the response`},
-		{"a rate of zero", one, "usd", "DEAD", 8, "rate", "is not an amount above zero"},
-		{"a rate below zero", one, "eur", "DEAD", 8, "rate", "is not an amount above zero"},
-		{"a rate that is too large", one, "usd", "HUGE", 8, "rate", "is not an amount above zero"},
-		{"a rate that is too small", one, "eur", "HUGE", 8, "rate", "is not an amount above zero"},
-		{"an unknown currency", one, "gbp", "BTC", 8, "fiat", "must be usd or eur"},
-		{"no currency", one, "", "BTC", 8, "fiat", "must be usd or eur"},
-		{"a negative value", decimal.NewFromInt(-1), "usd", "BTC", 8, "", "must not be negative"},
-		{"1e1000000000", decimal.New(1, 1_000_000_000), "usd", "BTC", 8, "", "more than 64 digits"},
-		{"1e-1000000000", decimal.New(1, -1_000_000_000), "usd", "BTC", 8, "", "more than 30 decimal places"},
-		{"a zero with a huge exponent", decimal.New(0, 1_000_000_000), "usd", "BTC", 8, "", "more than 64 digits"},
-		{"a negative precision", one, "usd", "BTC", -1, "precision", "must be from 0 to 30"},
-		{"a precision over 30", one, "usd", "BTC", 31, "precision", "must be from 0 to 30"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			got, err := pricing.ToCoin(testRates(), tt.value, tt.fiat, tt.symbol, tt.precision)
-			assertRefused(t, err, "to_coin", cmp.Or(tt.argument, "price"), tt.reason)
-			assert.Zero(t, got)
-			if tt.argument != "precision" {
-				got, err = pricing.ToFiat(testRates(), tt.value, tt.fiat, tt.symbol)
-				assertRefused(t, err, "to_fiat", cmp.Or(tt.argument, "amount"), tt.reason)
-				assert.Zero(t, got)
-			}
-		})
-	}
-}
-
-// Whatever the rate, the coins that are asked for are worth the price, and one
-// unit of the last place less would not be.
+// Whatever the rate, the coins that are asked for are worth the price, and one unit of the last place less
+// would not be.
 // I-100
 func TestToCoin_neverUndercharges(t *testing.T) {
 	t.Parallel()
@@ -146,7 +62,7 @@ func TestToCoin_neverUndercharges(t *testing.T) {
 		price := decimal.New(random.Int64N(1_000_000_000_000), -int32(random.IntN(9)))
 		rate := decimal.New(1+random.Int64N(1_000_000_000_000), 6-int32(random.IntN(25)))
 		precision := random.IntN(31)
-		rates := &gateway.ExchangeRates{Rates: []gateway.Rate{{CoinSymbol: "C", USD: decimal.NewNullDecimal(rate), EUR: decimal.NewNullDecimal(rate)}}}
+		rates := &gateway.ExchangeRates{Rates: []gateway.Rate{{CoinSymbol: "C", USD: decimal.NewNullDecimal(rate)}}}
 		coins, err := pricing.ToCoin(rates, price, "usd", "C", precision)
 		require.NoError(t, err)
 		unit := decimal.New(1, -int32(precision))
@@ -156,23 +72,116 @@ func TestToCoin_neverUndercharges(t *testing.T) {
 	}
 }
 
+func TestToFiat(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, amount, coin, fiat, want string }{
+		{"an exact amount stays", "10", "USDT", "usd", "10"},
+		{"below half is rounded down", "0.00015594", "BTC", "usd", "10"}, // 9.99942…
+		{"half is rounded to even, down", "0.125", "USDT", "usd", "0.12"},
+		{"half is rounded to even, up", "0.135", "USDT", "usd", "0.14"},
+		{"above half is rounded up", "0.1250001", "USDT", "usd", "0.13"},
+		{"zero is zero", "0", "BTC", "EUR", "0"},
+		{"a large amount", "1000000", "BTC", "eur", "59000010000"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := pricing.ToFiat(testRates(), dec(tt.amount), tt.fiat, tt.coin)
+			require.NoError(t, err)
+			assert.Equal(t, tt.want, got.String())
+		})
+	}
+}
+
+// Each conversion names the argument that it refuses, and returns zero.
+func TestToCoin_ToFiat_refuse(t *testing.T) {
+	t.Parallel()
+	const noAmount = " is not an amount above zero"
+	for _, tt := range []struct {
+		name, value, fiat, coin string
+		precision               int
+		want                    string // %: the name of the value
+	}{
+		{"an unknown coin", "1", "usd", "XRP", 8, `coinSymbol: "XRP" has no exchange rate; write it as the rates do`},
+		{"a coin with a space", "1", "usd", "BTC ", 8, `coinSymbol: "BTC " has no exchange rate; write it as the rates do`},
+		{"a case that means two coins", "1", "usd", "abc", 8, `coinSymbol: "abc" has no exchange rate; write it as the rates do`},
+		{"a coin without a rate in the currency", "1", "EUR", "HALF", 8, `rate: of "HALF" in EUR is missing in the response`},
+		{"a rate of zero", "1", "usd", "DEAD", 8, `rate: of "DEAD" in usd` + noAmount},
+		{"a rate below zero", "1", "eur", "DEAD", 8, `rate: of "DEAD" in eur` + noAmount},
+		{"a rate that is too large", "1", "usd", "HUGE", 8, `rate: of "HUGE" in usd` + noAmount},
+		{"a rate that is too small", "1", "eur", "HUGE", 8, `rate: of "HUGE" in eur` + noAmount},
+		{"an unknown currency", "1", "gbp", "BTC", 8, "fiat: must be usd or eur; convert another currency with PriceIn"},
+		{"no currency", "1", "", "BTC", 8, "fiat: must be usd or eur; convert another currency with PriceIn"},
+		{"a negative value", "-1", "usd", "BTC", 8, "%: must not be negative"},
+		{"a value with a huge exponent", "1e9999", "usd", "BTC", 8, "%: has more than 64 digits"},
+		{"a zero with a huge exponent", "0e9999", "usd", "BTC", 8, "%: has more than 64 digits"},
+		{"a negative precision", "1", "usd", "BTC", -1, "precision: must be from 0 to 30"},
+		{"a precision over 30", "1", "usd", "BTC", 31, "precision: must be from 0 to 30"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := pricing.ToCoin(testRates(), dec(tt.value), tt.fiat, tt.coin, tt.precision)
+			assertRefused(t, err, "to_coin", strings.Replace(tt.want, "%", "price", 1))
+			assert.Zero(t, got)
+			if tt.precision == 8 {
+				got, err = pricing.ToFiat(testRates(), dec(tt.value), tt.fiat, tt.coin)
+				assertRefused(t, err, "to_fiat", strings.Replace(tt.want, "%", "amount", 1))
+				assert.Zero(t, got)
+			}
+		})
+	}
+}
+
+// The refusal of a coin whose rate was skipped says why.
+// I-98
+func TestToCoin_skippedRate(t *testing.T) {
+	t.Parallel()
+	nameless := gateway.Skipped{Pointer: "/result/9", Reason: "names no coin"}
+	twice := gateway.Skipped{Pointer: "/result/3/usd", CoinSymbol: "USDT", Reason: `"0.9999" is another USD rate than 1.0001 before it`}
+	for _, tt := range []struct {
+		name    string
+		rates   []gateway.Rate
+		skipped []gateway.Skipped
+		want    string
+	}{
+		{"two rates of one coin", []gateway.Rate{rate("USDT", "", "")}, []gateway.Skipped{nameless, twice}, `rate: of "USDT" in usd was left out: /result/3/usd: "0.9999" is another USD rate than 1.0001 before it`},
+		{"the whole record", nil, []gateway.Skipped{{Pointer: "/result/USDT", CoinSymbol: "usdt", Reason: "is null"}}, `coinSymbol: "USDT" was left out: /result/USDT: is null`},
+		{"three records of the coin", nil, []gateway.Skipped{twice, twice, twice}, `coinSymbol: "USDT" was left out: ` + strings.Repeat(`; /result/3/usd: "0.9999" is another USD rate than 1.0001 before it`, 2)[2:]},
+		{"a record that names no coin", nil, []gateway.Skipped{nameless}, `coinSymbol: "USDT" has no exchange rate; write it as the rates do; a record that names no coin was left out: /result/9: names no coin`},
+		{"another coin", []gateway.Rate{rate("USDT", "", "")}, []gateway.Skipped{{CoinSymbol: "BTC"}}, `rate: of "USDT" in usd is missing in the response`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			rates := &gateway.ExchangeRates{Rates: tt.rates, Skipped: tt.skipped}
+			_, err := pricing.ToCoin(rates, dec("10.50"), "usd", "USDT", 6)
+			assertRefused(t, err, "to_coin", tt.want)
+			_, err = pricing.ToFiat(rates, dec("10.50"), "usd", "USDT")
+			assertRefused(t, err, "to_fiat", tt.want)
+			offers, err := pricing.NewOffers(pricing.NewCatalog([]gateway.CoinNetwork{pairOf("a", "USDT", "Tron")}), rates, dec("10.50"), "usd")
+			require.NoError(t, err)
+			assertRefused(t, offers.All()[0].Err, "new_offers", tt.want)
+		})
+	}
+}
+
 func TestPriceIn(t *testing.T) {
 	t.Parallel()
-	for _, tt := range [][3]string{
-		{"10.00", "1.27", "12.7"},
-		{"9.99", "1.2651", "12.64"},
-		{"0.01", "0.0001", "0.01"},
-		{"1500000", "0.0000415", "62.25"},
+	for _, tt := range []struct{ name, price, rate, want, err string }{
+		{"an exact price stays", "10.00", "1.27", "12.7", ""},
+		{"the rest is rounded up to a cent", "9.99", "1.2651", "12.64", ""},
+		{"also from less than a cent", "0.01", "0.0001", "0.01", ""},
+		{"no price", "0", "1", "0", "price: is required and must be greater than zero"},
+		{"a rate that is too fine", "1", "1e-31", "0", "rate: has more than 30 decimal places"},
+		{"a price that is too large afterwards", "1e40", "1e40", "0", "price: after conversion has more than 64 digits"},
 	} {
-		got, err := pricing.PriceIn(decimal.RequireFromString(tt[0]), decimal.RequireFromString(tt[1]))
-		require.NoError(t, err)
-		assert.Equal(t, tt[2], got.String())
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := pricing.PriceIn(dec(tt.price), dec(tt.rate))
+			assert.Equal(t, tt.want, got.String())
+			if tt.err == "" {
+				require.NoError(t, err)
+			} else {
+				assertRefused(t, err, "price_in", tt.err)
+			}
+		})
 	}
-	one := decimal.NewFromInt(1)
-	_, err := pricing.PriceIn(decimal.Zero, one)
-	require.EqualError(t, err, "gateway: price_in: price: is required and must be greater than zero")
-	_, err = pricing.PriceIn(decimal.New(1, 40), decimal.New(1, 40))
-	require.EqualError(t, err, "gateway: price_in: price: after conversion has more than 64 digits")
-	_, err = pricing.PriceIn(one, decimal.New(1, -31))
-	require.EqualError(t, err, "gateway: price_in: rate: has more than 30 decimal places")
 }
