@@ -2,7 +2,11 @@ package otelgateway_test
 
 import (
 	"context"
+	"maps"
 	"os"
+	"os/exec"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,41 +14,91 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway/gatewaytest"
+	"github.com/cryptogw/gateway/internal/testing/documented/everycall"
 	"github.com/cryptogw/gateway/otelgateway"
 	"github.com/cryptogw/gateway/sqlguard"
 )
 
-// The first block of the README is code of the example, and its tables name everything
-// that is recorded.
-func TestREADME(t *testing.T) {
-	readme, err := os.ReadFile("README.md")
+func fileText(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
 	require.NoError(t, err)
-	_, rest, begun := strings.Cut(string(readme), "```go\n")
-	block, _, ended := strings.Cut(rest, "```\n")
-	require.True(t, begun && ended)
-	example, err := os.ReadFile("example_test.go")
-	require.NoError(t, err)
-	assert.Contains(t, string(example), block)
+	return string(text)
+}
 
-	inBubble(t, nil, func(t *testing.T, f fixture) {
-		f.gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.FaultReset())
-		id := f.gw.Withdrawals()[0].WithdrawRequestID
-		require.NoError(t, f.gw.SetWithdrawalStatus(id, "ON_HOLD"))
-		opts := f.options()
-		opts.BaseURL = "https://gateway.example"
-		_, err := f.connect(t, f.gw.Transport(), opts).Withdrawal(t.Context(), id)
-		require.NoError(t, err)
-		_, err = otelgateway.RegisterPending(&guard{answer: func(context.Context) (sqlguard.PendingSummary, error) {
-			return sqlguard.PendingSummary{}, nil
-		}}, f.options())
-		require.NoError(t, err)
-		for name := range f.collect(t) {
-			assert.Contains(t, string(readme), "`"+name+"`")
+// captures returns what the group of an expression matches in texts.
+func captures(expression string, texts ...string) (all []string) {
+	for _, text := range texts {
+		for _, match := range regexp.MustCompile(expression).FindAllStringSubmatch(text, -1) {
+			all = append(all, match[1])
 		}
-		for _, span := range f.spans() {
+	}
+	return all
+}
+
+// withPending runs a test of a client and of the gauges of a guard without pending orders.
+func withPending(t *testing.T, test func(*testing.T, fixture)) {
+	inBubble(t, func(t *testing.T, f fixture) {
+		_, err := otelgateway.RegisterPending(guard(func(context.Context) (sqlguard.PendingSummary, error) {
+			return sqlguard.PendingSummary{}, nil
+		}), f.Options)
+		require.NoError(t, err)
+		test(t, f)
+	})
+}
+
+// The first block of the README is code of the example, and its tables name every metric with its kind and unit, and every
+// attribute.
+func TestREADME(t *testing.T) {
+	readme := fileText(t, "README.md")
+	blocks := captures("(?s)```go\n(.*?)```\n", readme)
+	require.NotEmpty(t, blocks)
+	assert.Contains(t, fileText(t, "example_test.go"), blocks[0])
+	withPending(t, func(t *testing.T, f fixture) {
+		f.gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.FaultReset())
+		require.NoError(t, f.gw.SetWithdrawalStatus(f.gw.Withdrawals()[0].WithdrawRequestID, "ON_HOLD"))
+		require.NoError(t, f.inquire(t.Context()))
+		for name, metric := range f.metrics(t) {
+			kind := "[a-z -]+"
+			if metric.Unit != "" {
+				kind += ", " + regexp.QuoteMeta(metric.Unit)
+			}
+			assert.Regexp(t, "\\| `"+regexp.QuoteMeta(name)+"` \\| "+kind+"[;: ]", readme)
+			assert.Regexp(t, `^[A-Z].*\.$`, metric.Description, name)
+		}
+		for _, span := range f.exporter.GetSpans() {
 			for name := range attributesOf(span) {
-				assert.Contains(t, string(readme), "`"+name+"`")
+				assert.Contains(t, readme, "`"+name+"`")
 			}
 		}
+	})
+}
+
+// Prometheus takes the rules, their tests pass and fire each of them, and the guide lists them. The
+// series of the tests exist with 0 before the first event, and so do the metrics of rules and dashboard
+// after one call.
+func TestAlerts(t *testing.T) {
+	for _, args := range []string{"check rules --lint=all --lint-fatal alerts/rules.yml", "test rules alerts/rules_test.yml"} {
+		output, err := exec.CommandContext(t.Context(), "promtool", strings.Fields(args)...).CombinedOutput()
+		assert.NoError(t, err, "promtool %s (.ci/install installs it)\n%s", args, output)
+	}
+	rules, tests, dashboard := fileText(t, "alerts/rules.yml"), fileText(t, "alerts/rules_test.yml"), fileText(t, "alerts/dashboard.json")
+
+	alerts := captures(`(?m)^ +- alert: (\w+)$`, rules)
+	require.NotEmpty(t, alerts)
+	_, table, _ := strings.Cut(fileText(t, "../docs/production.md"), "\n## Alarms\n")
+	assert.Equal(t, alerts, captures("(?m)^\\| `(\\w+)` \\|", table))
+	assert.Subset(t, captures(`alertname: (\w+)\n +exp_alerts:\n`, tests), alerts, "alerts that a test fires")
+
+	withPending(t, func(t *testing.T, f fixture) {
+		series := f.series(t)
+		for _, begun := range captures(`series: '(.*)instance="[ab]",job="shop"}'`, tests) {
+			value, ok := series[strings.TrimSuffix(begun, ",")+"}"]
+			assert.True(t, ok && (value == 0 || begun == "gateway_orders_readable{"), begun)
+		}
+		_, err := f.client.CreateInvoice(t.Context(), everycall.Order("A-17"))
+		require.NoError(t, err)
+		names := captures(`^(\w+)\{`, slices.Collect(maps.Keys(f.series(t)))...)
+		assert.Subset(t, names, captures(`\b(gateway_(?:client|orders)_\w+)`, rules, dashboard))
 	})
 }

@@ -1,15 +1,20 @@
 package otelgateway_test
 
 import (
+	"context"
+	"fmt"
 	"log/slog"
 	"maps"
 	"net/http"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -18,7 +23,6 @@ import (
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/gatewaytest"
-	"github.com/cryptogw/gateway/internal/testing/documented/everycall"
 	"github.com/cryptogw/gateway/otelgateway"
 )
 
@@ -29,85 +33,86 @@ func TestMain(m *testing.M) {
 
 // A telemetry collects the spans and the metrics of a test in memory.
 type telemetry struct {
+	otelgateway.Options
 	exporter *tracetest.InMemoryExporter
-	tracers  *sdktrace.TracerProvider
 	reader   *sdkmetric.ManualReader
-	meters   *sdkmetric.MeterProvider
 }
 
-func newTelemetry() *telemetry {
-	o := &telemetry{exporter: tracetest.NewInMemoryExporter(), reader: sdkmetric.NewManualReader()}
-	o.tracers = sdktrace.NewTracerProvider(sdktrace.WithSyncer(o.exporter))
-	o.meters = sdkmetric.NewMeterProvider(sdkmetric.WithReader(o.reader))
+func newTelemetry(baseURL string) telemetry {
+	o := telemetry{exporter: tracetest.NewInMemoryExporter(), reader: sdkmetric.NewManualReader()}
+	o.Options = otelgateway.Options{
+		TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSyncer(o.exporter)),
+		MeterProvider:  sdkmetric.NewMeterProvider(sdkmetric.WithReader(o.reader)), BaseURL: baseURL,
+	}
 	return o
 }
 
-func (o *telemetry) options() otelgateway.Options {
-	return otelgateway.Options{TracerProvider: o.tracers, MeterProvider: o.meters}
-}
-
-// A fixture is a gateway and a client of it.
+// A fixture is a gateway and a client of it, without a base URL in its telemetry.
 type fixture struct {
-	*telemetry
+	telemetry
 	gw     *gatewaytest.Server
 	client *gateway.Client
 }
 
-// inBubble runs a test in virtual time. The transport may be wrapped.
-func inBubble(t *testing.T, wrap func(http.RoundTripper) http.RoundTripper, test func(*testing.T, fixture)) {
+// inBubble runs a test in virtual time.
+func inBubble(t *testing.T, test func(*testing.T, fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		f := fixture{telemetry: newTelemetry(), gw: gatewaytest.NewMemoryServer()}
+		f := fixture{telemetry: newTelemetry(""), gw: gatewaytest.NewMemoryServer()}
 		defer f.gw.Close()
-		transport := http.RoundTripper(f.gw.Transport())
-		if wrap != nil {
-			transport = wrap(transport)
-		}
-		f.client = f.connect(t, transport, f.options())
+		f.client = f.connect(t, otelgateway.New(f.Options))
 		test(t, f)
 	})
 }
 
-func (f fixture) connect(t *testing.T, transport http.RoundTripper, opts otelgateway.Options, more ...gateway.Option) *gateway.Client {
+func (f fixture) connect(t *testing.T, opts ...gateway.Option) *gateway.Client {
 	t.Helper()
-	more = append([]gateway.Option{otelgateway.New(opts), gateway.WithHTTPClient(&http.Client{Transport: transport})}, more...)
-	client, err := gateway.New(f.gw.URL, f.gw.APIKey, more...)
+	client, err := gateway.New(f.gw.URL, f.gw.APIKey, append([]gateway.Option{gateway.WithHTTPClient(&http.Client{Transport: f.gw.Transport()})}, opts...)...)
 	require.NoError(t, err)
 	return client
+}
+
+// inquire makes a call that reads.
+func (f fixture) inquire(ctx context.Context) error {
+	_, err := f.client.Withdrawal(ctx, f.gw.Withdrawals()[0].WithdrawRequestID)
+	return err
 }
 
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// spans are those that have ended, in the order of their ends.
-func (o *telemetry) spans() tracetest.SpanStubs { return o.exporter.GetSpans() }
-
-// names are the names of the spans that have ended.
-func (o *telemetry) names() []string {
-	names := []string{}
-	for _, span := range o.spans() {
-		names = append(names, span.Name)
-	}
-	return names
-}
-
 // attributesOf returns the attributes of a span, as text.
-func attributesOf(span tracetest.SpanStub) map[string]string { return asText(span.Attributes) }
-
-func asText(attributes []attribute.KeyValue) map[string]string {
+func attributesOf(span tracetest.SpanStub) map[string]string {
 	texts := map[string]string{}
-	for _, a := range attributes {
+	for _, a := range span.Attributes {
 		texts[string(a.Key)] = a.Value.String()
 	}
 	return texts
 }
 
-// collect returns the metrics by the last part of their names.
-func (o *telemetry) collect(t *testing.T) map[string]metricdata.Metrics {
+// spans returns the spans that have ended, in the order of their ends, as text without some attributes.
+func (o telemetry) spans(without ...string) (lines []string) {
+	for _, span := range o.exporter.GetSpans() {
+		line, attributes := span.Name, attributesOf(span)
+		for _, name := range slices.Sorted(maps.Keys(attributes)) {
+			if !slices.Contains(without, name) {
+				line += " " + name + "=" + attributes[name]
+			}
+		}
+		if span.Status.Code == codes.Error {
+			line += " Error"
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// metrics returns the metrics by their names.
+func (o telemetry) metrics(t *testing.T) map[string]metricdata.Metrics {
 	t.Helper()
 	var all metricdata.ResourceMetrics
-	assert.NoError(t, o.reader.Collect(t.Context(), &all))
+	require.NoError(t, o.reader.Collect(t.Context(), &all))
 	metrics := map[string]metricdata.Metrics{}
 	for _, scope := range all.ScopeMetrics {
 		assert.Equal(t, "github.com/cryptogw/gateway/otelgateway", scope.Scope.Name)
@@ -119,37 +124,57 @@ func (o *telemetry) collect(t *testing.T) map[string]metricdata.Metrics {
 	return metrics
 }
 
-// sums returns the points of a counter by their attributes, as text.
-func (o *telemetry) sums(t *testing.T, name string) map[string]int64 {
+// series returns the values of all metrics under the names that the exporter for Prometheus gives them.
+func (o telemetry) series(t *testing.T) map[string]float64 {
 	t.Helper()
-	sums := map[string]int64{}
-	metric, ok := o.collect(t)["gateway.client.call."+name]
-	if !ok {
-		return sums
+	all := map[string]float64{}
+	for name, metric := range o.metrics(t) {
+		if metric.Unit == "s" {
+			name += "_seconds"
+		}
+		add := func(suffix string, attributes attribute.Set, value float64) {
+			var labels []string
+			for _, label := range attributes.ToSlice() {
+				labels = append(labels, fmt.Sprintf("%s=%q", strings.ReplaceAll(string(label.Key), ".", "_"), label.Value.String()))
+			}
+			slices.Sort(labels)
+			all[strings.ReplaceAll(name, ".", "_")+suffix+"{"+strings.Join(labels, ",")+"}"] = value
+		}
+		switch data := metric.Data.(type) {
+		case metricdata.Sum[int64]:
+			suffix := map[bool]string{true: "_total"}[data.IsMonotonic]
+			for _, point := range data.DataPoints {
+				add(suffix, point.Attributes, float64(point.Value))
+			}
+		case metricdata.Gauge[int64]:
+			for _, point := range data.DataPoints {
+				add("", point.Attributes, float64(point.Value))
+			}
+		case metricdata.Gauge[float64]:
+			for _, point := range data.DataPoints {
+				add("", point.Attributes, point.Value)
+			}
+		case metricdata.Histogram[float64]:
+			for _, point := range data.DataPoints {
+				add("_bucket", point.Attributes, float64(point.Count))
+				add("_sum", point.Attributes, point.Sum)
+			}
+		default:
+			t.Errorf("%s is a %T", name, metric.Data)
+		}
 	}
-	data, ok := metric.Data.(metricdata.Sum[int64])
-	require.True(t, ok, "%s is a %T", name, metric.Data)
-	for _, point := range data.DataPoints {
-		sums[point.Attributes.Encoded(attribute.DefaultEncoder())] = point.Value
-	}
-	return sums
+	return all
 }
 
-// counted are the sums that are not 0.
-func (o *telemetry) counted(t *testing.T, name string) map[string]int64 {
+// counted returns the series of some metrics that are not 0, as sorted lines.
+func (o telemetry) counted(t *testing.T, metrics ...string) (lines []string) {
 	t.Helper()
-	sums := o.sums(t, name)
-	maps.DeleteFunc(sums, func(_ string, value int64) bool { return value == 0 })
-	return sums
-}
-
-// inFlight is the sum of all points of that metric.
-func (o *telemetry) inFlight(t *testing.T) (sum int64) {
-	t.Helper()
-	for _, value := range o.sums(t, "in_flight") {
-		sum += value
+	for series, value := range o.series(t) {
+		name, _, _ := strings.Cut(series, "{")
+		if slices.Contains(metrics, strings.TrimPrefix(name, "gateway_client_call_")) && value != 0 {
+			lines = append(lines, fmt.Sprint(strings.TrimPrefix(series, "gateway_client_call_"), " ", value))
+		}
 	}
-	return sum
+	slices.Sort(lines)
+	return lines
 }
-
-func order() gateway.InvoiceRequest { return everycall.Order("A-17") }

@@ -14,7 +14,6 @@ import (
 	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/internal/testing/documented/everycall"
@@ -84,100 +83,49 @@ type brokenReader struct{}
 
 func (brokenReader) Read([]byte) (int, error) { return 0, errors.New(canary) }
 
-// No attribute, event, name or status has a key, an order, an argument of a URL, an
-// amount or a text of the service.
+// No attribute, event, name or status has a key, an order, an argument of a URL, an amount or a text of the service, whether a
+// call is sent or refused before.
 func TestNew_recordsNothingSecret(t *testing.T) {
+	type row struct {
+		key       string
+		transport roundTrip
+		option    gateway.Option
+	}
+	rows := map[string]row{
+		"a source of keys that fails": {"", nil, gateway.WithAPIKeySource(func(context.Context) (string, error) { return "", errors.New(canary) })},
+		"a guard that refuses":        {canary + "-key-0123456789", nil, gateway.WithOrderGuard(brokenGuard{begin: errors.New(canary)})},
+	}
 	for name, transport := range hostileResponses() {
+		rows[name] = row{canary + "-key-0123456789", transport, gateway.WithAPIKeyOnPublicCalls()}
+	}
+	for name, tt := range rows {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				o := newTelemetry()
-				opts := o.options()
-				opts.BaseURL = "https://canary:canary@gateway.example/canary?canary#canary"
-				client, err := gateway.New("https://gateway.example/canary", canary+"-key-0123456789", otelgateway.New(opts),
-					gateway.WithHTTPClient(&http.Client{Transport: transport}), gateway.WithAPIKeyOnPublicCalls(), gateway.WithUserAgent(canary))
+				o := newTelemetry("https://canary:canary@gateway.example/canary?canary#canary")
+				client, err := gateway.New("https://gateway.example/canary", tt.key, tt.option, otelgateway.New(o.Options),
+					gateway.WithHTTPClient(&http.Client{Transport: tt.transport}), gateway.WithUserAgent(canary))
 				require.NoError(t, err)
+				refused := canaries()
+				refused.WithdrawalID, refused.Invoice.OrderID, refused.Balance.CoinSymbol = "canary/../", "canary\x00", "canary\x00"
 				for _, c := range everycall.All() {
 					for _, more := range [][]gateway.CallOption{
 						nil, {gateway.WithAPIKey(canary + "-other-key-0123456789"), gateway.WithMerchant(canary), gateway.WithHeader("X-Canary", canary)},
 					} {
 						func() {
 							defer func() { _ = recover() }()
+							_, _ = c.Do(t.Context(), client, refused, more...)
 							_, _ = c.Do(t.Context(), client, canaries(), more...)
 						}()
 					}
 				}
-				checkNothingSecret(t, o)
+				spans, metrics := o.exporter.GetSpans(), o.metrics(t)
+				require.NotEmpty(t, spans)
+				text := strings.ToLower(fmt.Sprintf("%+v %q %+v %v", spans, o.spans(), metrics, o.series(t)))
+				assert.Contains(t, text, "gateway.outcome")
+				for _, secret := range []string{canary, amount, "http://", "https://gateway"} {
+					assert.NotContains(t, text, secret)
+				}
 			})
 		})
-	}
-}
-
-// Nor are those of a call that is refused before it is sent.
-func TestNew_recordsNothingSecretUnsent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for name, option := range map[string]gateway.Option{
-			"key's source": gateway.WithAPIKeySource(func(context.Context) (string, error) { return "", errors.New(canary) }),
-			"order guard":  gateway.WithOrderGuard(refusingGuard{}),
-		} {
-			o := newTelemetry()
-			client, err := gateway.New("https://gateway.example", "", gateway.WithoutAPIKey(), otelgateway.New(o.options()), option)
-			require.NoError(t, err)
-			for _, c := range everycall.All() {
-				if c.Key != everycall.NoKey {
-					values := canaries()
-					_, err := c.Do(t.Context(), client, values)
-					require.Error(t, err, name)
-					values.WithdrawalID, values.Invoice.OrderID, values.Balance.CoinSymbol = "canary/../", "canary\x00", "canary\x00"
-					_, err = c.Do(t.Context(), client, values)
-					require.Error(t, err, name)
-				}
-			}
-			checkNothingSecret(t, o)
-		}
-	})
-}
-
-type refusingGuard struct{}
-
-func (refusingGuard) Begin(context.Context, gateway.Order) (gateway.Lease, error) {
-	return gateway.Lease{}, errors.New(canary)
-}
-
-func (refusingGuard) End(_ context.Context, _ gateway.Order, r gateway.OrderRecord) (gateway.OrderRecord, error) {
-	return r, nil
-}
-
-func checkNothingSecret(t *testing.T, o *telemetry) {
-	t.Helper()
-	require.NotEmpty(t, o.spans())
-	var all strings.Builder
-	for _, span := range o.spans() {
-		fmt.Fprintf(&all, "%s %+v\n", span.Name, span.Status)
-		for name, value := range attributesOf(span) {
-			fmt.Fprintf(&all, "%s=%s\n", name, value)
-		}
-		for _, event := range span.Events {
-			fmt.Fprintf(&all, "%s %v\n", event.Name, asText(event.Attributes))
-		}
-		assert.Empty(t, span.Links)
-		fmt.Fprintf(&all, "%+v\n", span)
-	}
-	for name, metric := range o.collect(t) {
-		fmt.Fprintf(&all, "%s %+v\n", name, metric.Data)
-		switch data := metric.Data.(type) {
-		case metricdata.Sum[int64]:
-			for _, point := range data.DataPoints {
-				fmt.Fprintln(&all, asText(point.Attributes.ToSlice()))
-			}
-		case metricdata.Histogram[float64]:
-			for _, point := range data.DataPoints {
-				fmt.Fprintln(&all, asText(point.Attributes.ToSlice()))
-			}
-		}
-	}
-	text := strings.ToLower(all.String())
-	assert.Contains(t, text, "gateway.outcome")
-	for _, secret := range []string{canary, amount, "http://", "https://gateway"} {
-		assert.NotContains(t, text, secret)
 	}
 }
