@@ -28,73 +28,49 @@ func opError(op, call string, number syscall.Errno) error {
 	return &net.OpError{Op: op, Net: "tcp", Err: os.NewSyscallError(call, number)}
 }
 
+// What is known of an error: whether a connection broke, whether it is a timeout, and whether another attempt may do better
+// if net/http was reached, and if it was not.
 func TestError_Retryable(t *testing.T) {
 	t.Parallel()
-	headers := errors.New("net/http: server response headers exceeded 9 bytes; aborted")
+	const yes, no = true, false
 	for _, tt := range []struct {
-		name             string
-		err              error
-		phase            attempt.Phase
-		traced, untraced bool // what it reports when net/http was reached, and when not
+		name                               string
+		err                                error
+		phase                              attempt.Phase
+		network, timeout, traced, untraced bool
 	}{
-		{"no such host", &net.DNSError{IsNotFound: true}, attempt.Dial, false, false},
-		{"no such host, temporarily", &net.DNSError{IsNotFound: true, IsTemporary: true}, attempt.Dial, false, false},
-		{"the name server is down", &net.DNSError{IsTemporary: true}, attempt.Dial, true, true},
-		{"the name server is slow", &net.DNSError{IsTimeout: true}, attempt.Dial, true, true},
-		{"connection refused", opError("dial", "connect", syscall.ECONNREFUSED), attempt.Dial, true, true},
-		{"no route to the host", opError("dial", "connect", syscall.EHOSTUNREACH), attempt.Dial, true, true},
-		{"too many open files", opError("dial", "socket", syscall.EMFILE), attempt.Dial, true, true},
-		{"reset", opError("read", "read", syscall.ECONNRESET), attempt.Wait, true, true},
-		{"broken pipe", opError("write", "write", syscall.EPIPE), attempt.Write, true, true},
-		{"reset in the handshake", opError("read", "read", syscall.ECONNRESET), attempt.TLS, true, true},
-		{"end in the handshake", io.EOF, attempt.TLS, true, true},
-		{"end", io.EOF, attempt.Wait, true, true},
-		{"unexpected end", io.ErrUnexpectedEOF, attempt.Wait, true, true},
-		{"closed", net.ErrClosed, attempt.Wait, true, true},
-		{"a certificate", &tls.CertificateVerificationError{Err: errors.New("unknown authority")}, attempt.TLS, false, false},
-		{"a timeout", selfDescribed{timeout: true}, attempt.Wait, true, true},
-		{"the proxy asks for a password", errors.New("Proxy Authentication Required"), attempt.Proxy, false, false},
-		{"that text in another phase", errors.New("Proxy Authentication Required"), attempt.Wait, true, false},
-		{"the proxy cannot connect", errors.New("Bad Gateway"), attempt.Proxy, true, false},
-		{"an error without a type", errors.New("http2: client connection lost"), attempt.Wait, true, false},
-		{"a header that is too large", headers, attempt.Wait, false, false},
-		{"an error of a RoundTripper", errors.New("the circuit is open"), attempt.Start, true, false},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			traced := attempt.Error{Phase: tt.phase, Traced: true, Err: tt.err}
-			assert.Equal(t, tt.traced, traced.Retryable(), "net/http was reached")
-			untraced := attempt.Error{Phase: tt.phase, Err: tt.err}
-			assert.Equal(t, tt.untraced, untraced.Retryable(), "net/http was not reached")
-		})
-	}
-}
-
-func TestIsNetworkError(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		name             string
-		err              error
-		network, timeout bool
-	}{
-		{"a system call", syscall.ECONNRESET, true, false},
-		{"a system call that took too long", syscall.ETIMEDOUT, true, true},
-		{"an end", io.EOF, true, false},
-		{"an unexpected end", io.ErrUnexpectedEOF, true, false},
-		{"a closed connection", net.ErrClosed, true, false},
-		{"a deadline", context.DeadlineExceeded, true, true},
-		{"a cancellation", context.Canceled, false, false},
-		{"a timeout", selfDescribed{timeout: true}, true, true},
-		{"a temporary error", selfDescribed{temporary: true}, true, false},
-		{"neither of the two", selfDescribed{}, false, false},
-		{"an error without a type", errors.New("no"), false, false},
-		{"a closed pipe", io.ErrClosedPipe, false, false},
+		{"no such host, temporarily or not", &net.DNSError{IsNotFound: true, IsTemporary: true}, attempt.Dial, yes, no, no, no},
+		{"the name server is down", &net.DNSError{IsTemporary: true}, attempt.Dial, yes, no, yes, yes},
+		{"the name server is slow", &net.DNSError{IsTimeout: true}, attempt.Dial, yes, yes, yes, yes},
+		{"a lookup that fails otherwise", &net.DNSError{}, attempt.Dial, no, no, yes, yes},
+		{"a system call", opError("dial", "connect", syscall.ECONNREFUSED), attempt.Dial, yes, no, yes, yes},
+		{"a system call that took too long", syscall.ETIMEDOUT, attempt.Dial, yes, yes, yes, yes},
+		{"reset in the handshake", opError("read", "read", syscall.ECONNRESET), attempt.TLS, yes, no, yes, yes},
+		{"an end in the handshake", io.EOF, attempt.TLS, yes, no, yes, yes},
+		{"an end", io.EOF, attempt.Wait, yes, no, yes, yes},
+		{"an unexpected end", io.ErrUnexpectedEOF, attempt.Wait, yes, no, yes, yes},
+		{"a closed connection", net.ErrClosed, attempt.Wait, yes, no, yes, yes},
+		{"a deadline", context.DeadlineExceeded, attempt.Wait, yes, yes, yes, yes},
+		{"a timeout", selfDescribed{timeout: true}, attempt.Wait, yes, yes, yes, yes},
+		{"a temporary error", selfDescribed{temporary: true}, attempt.Wait, yes, no, yes, yes},
+		{"an error that is neither", selfDescribed{}, attempt.Wait, no, no, yes, no},
+		{"a cancellation", context.Canceled, attempt.Wait, no, no, yes, no},
+		{"a certificate", &tls.CertificateVerificationError{Err: errors.New("unknown authority")}, attempt.TLS, no, no, no, no},
+		{"the proxy asks for a password", errors.New("Proxy Authentication Required"), attempt.Proxy, no, no, no, no},
+		{"that text in another phase", errors.New("Proxy Authentication Required"), attempt.Wait, no, no, yes, no},
+		{"the proxy cannot connect", errors.New("Bad Gateway"), attempt.Proxy, no, no, yes, no},
+		{"an error without a type", errors.New("http2: client connection lost"), attempt.Wait, no, no, yes, no},
+		{"a header that is too large", errors.New("net/http: server response headers exceeded 9 bytes; aborted"), attempt.Wait, no, no, no, no},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			for _, err := range []error{tt.err, fmt.Errorf("wrapped: %w", tt.err)} {
 				assert.Equal(t, tt.network, attempt.IsNetworkError(err), "a network error: %v", err)
 				assert.Equal(t, tt.timeout, attempt.IsTimeout(err), "a timeout: %v", err)
+			}
+			for traced, want := range map[bool]bool{true: tt.traced, false: tt.untraced} {
+				e := attempt.Error{Phase: tt.phase, Traced: traced, Err: tt.err}
+				assert.Equal(t, want, e.Retryable(), "net/http was reached: %t", traced)
 			}
 		})
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway/internal/attempt"
 	"github.com/cryptogw/gateway/internal/testing/clocks"
@@ -17,86 +16,56 @@ import (
 
 const sealedText = "gateway: the attempt is over"
 
-func TestBody_readBeforeSeal(t *testing.T) {
+// What was never read is sealed and never will be read; what was begun can be read to its end, unless it is stopped.
+func TestBody(t *testing.T) {
 	t.Parallel()
-	b := attempt.NewBody([]byte("body"), time.Time{})
-	got, err := io.ReadAll(b)
-	assert.NoError(t, err)
-	assert.Equal(t, "body", string(got))
-	assert.False(t, b.Seal(), "what was read may have been sent")
-	assert.False(t, b.Seal(), "a second Seal reports the same")
-}
-
-// A body of which a part was read can be read to its end.
-func TestBody_sealBetweenReads(t *testing.T) {
-	t.Parallel()
-	b := attempt.NewBody([]byte("body"), time.Time{})
-	part := make([]byte, 2)
-	_, err := io.ReadFull(b, part)
-	assert.NoError(t, err)
-	assert.False(t, b.Seal())
-	rest, err := io.ReadAll(b)
-	assert.NoError(t, err)
-	assert.Equal(t, "body", string(part)+string(rest))
-}
-
-// Of a body that is stopped nothing more is read, and it stays one that was read, or not.
-func TestBody_Stop(t *testing.T) {
-	t.Parallel()
-	fresh := attempt.NewBody([]byte("body"), time.Time{})
-	fresh.Stop()
-	nothing, err := io.ReadAll(fresh)
-	assert.Empty(t, nothing)
-	assert.EqualError(t, err, sealedText)
-	assert.True(t, fresh.Seal())
-
-	b := attempt.NewBody([]byte("body"), time.Time{})
-	_, err = io.ReadFull(b, make([]byte, 2))
-	assert.NoError(t, err)
-	b.Stop()
-	rest, err := io.ReadAll(b)
-	assert.Empty(t, rest)
-	assert.EqualError(t, err, sealedText)
-	assert.False(t, b.Seal())
-}
-
-// A sealed body stays sealed.
-func TestBody_stopAfterSeal(t *testing.T) {
-	t.Parallel()
-	b := attempt.NewBody([]byte("body"), time.Time{})
-	assert.True(t, b.Seal())
-	b.Stop()
-	assert.True(t, b.Seal())
-}
-
-func TestBody_sealBeforeRead(t *testing.T) {
-	t.Parallel()
-	b := attempt.NewBody([]byte("body"), time.Time{})
-	assert.True(t, b.Seal())
-	assert.True(t, b.Seal(), "a second Seal reports the same")
-	for range 3 {
-		got, err := io.ReadAll(b)
-		assert.Empty(t, got)
-		assert.EqualError(t, err, sealedText)
+	type body = *attempt.Body
+	read := func(n int64) func(body) string {
+		return func(b body) string {
+			text, _ := io.ReadAll(io.LimitReader(b, n))
+			return string(text)
+		}
 	}
-	assert.True(t, b.Seal())
-}
-
-func TestBody_anEmptyReadCounts(t *testing.T) {
-	t.Parallel()
-	b := attempt.NewBody([]byte("body"), time.Time{})
-	n, err := b.Read(nil)
-	assert.Zero(t, n)
-	assert.NoError(t, err)
-	assert.False(t, b.Seal())
-}
-
-// The HTTP libraries close the body before they send anything.
-func TestBody_closeDoesNotCount(t *testing.T) {
-	t.Parallel()
-	b := attempt.NewBody([]byte("body"), time.Time{})
-	assert.NoError(t, b.Close())
-	assert.True(t, b.Seal())
+	touch := func(b body) string { _, _ = b.Read(nil); return "" }
+	shut := func(b body) string { _ = b.Close(); return "" } // as HTTP libraries do before they send anything
+	seal := func(b body) string { b.Seal(); return "" }
+	stop := func(b body) string { b.Stop(); return "" }
+	pass := func(body) string { time.Sleep(time.Second); return "" }
+	for _, tt := range []struct {
+		name   string
+		steps  []func(body) string
+		read   string
+		sealed bool
+	}{
+		{"nothing is done with it", nil, "", true},
+		{"it is closed", []func(body) string{shut}, "", true},
+		{"it is read", []func(body) string{read(9)}, "body", false},
+		{"an empty read counts", []func(body) string{touch}, "", false},
+		{"it is sealed before it is read", []func(body) string{seal, read(9), seal, read(9)}, "", true},
+		{"it is sealed between reads", []func(body) string{read(2), seal, read(9)}, "body", false},
+		{"it is stopped before it is read", []func(body) string{stop, read(9)}, "", true},
+		{"it is stopped between reads", []func(body) string{read(2), stop, read(9)}, "bo", false},
+		{"it is stopped after it was sealed", []func(body) string{seal, stop, read(9)}, "", true},
+		{"its time passes before it is read", []func(body) string{pass, read(9)}, "", true},
+		{"its time passes between reads", []func(body) string{read(2), pass, read(9)}, "body", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b, got := attempt.NewBody([]byte("body"), time.Now().Add(time.Second)), ""
+				for _, step := range tt.steps {
+					got += step(b)
+				}
+				assert.Equal(t, tt.read, got)
+				assert.Equal(t, tt.sealed, b.Seal())
+				assert.Equal(t, tt.sealed, b.Seal(), "a second Seal reports the same")
+				if tt.sealed {
+					_, err := b.Read(make([]byte, 1))
+					assert.EqualError(t, err, sealedText)
+				}
+			})
+		})
+	}
 }
 
 // No other method may give out the text without marking the body as read.
@@ -110,8 +79,7 @@ func TestBody_readsInOneWayOnly(t *testing.T) {
 	assert.False(t, writes || seeks || at || bytewise)
 }
 
-// Of a Read and a Seal that race one wins, and after a Seal that won no byte is ever
-// read.
+// Of a Read and a Seal that race one wins, and after a Seal that won no byte is ever read.
 func TestBody_race(t *testing.T) {
 	t.Parallel()
 	for range 2000 {
@@ -142,45 +110,23 @@ func TestBody_race(t *testing.T) {
 	}
 }
 
-// After its time a body is not begun, and one that was begun is read to its end.
-func TestBody_until(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		late := attempt.NewBody([]byte("ab"), time.Now().Add(time.Second))
-		begun := attempt.NewBody([]byte("ab"), time.Now().Add(time.Second))
-		_, err := begun.Read(make([]byte, 1))
-		require.NoError(t, err)
-		time.Sleep(time.Second)
-		_, err = late.Read(make([]byte, 1))
-		assert.Error(t, err)
-		assert.True(t, late.Seal(), "nothing of it was read")
-		rest, err := io.ReadAll(begun)
-		require.NoError(t, err)
-		assert.Equal(t, "b", string(rest))
-		assert.False(t, begun.Seal())
-	})
-}
-
+// A time has passed by either clock: while the machine is suspended one stands still, and the other can be set.
 func TestHasPassed(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		assert.False(t, attempt.HasPassed(time.Time{}), "never")
-		until := time.Now().Add(time.Second)
-		for _, at := range []time.Time{until, until.Round(0)} {
-			assert.False(t, attempt.HasPassed(at))
-		}
-		time.Sleep(time.Second)
-		for _, at := range []time.Time{until, until.Round(0)} {
-			assert.True(t, attempt.HasPassed(at))
-		}
-	})
-}
-
-// While the machine is suspended one of its clocks stands still, and the other can be set.
-func TestHasPassed_oneClock(t *testing.T) {
-	t.Parallel()
 	now := time.Now()
-	assert.True(t, attempt.HasPassed(clocks.Later(t, now, time.Hour, -time.Second)), "by the wall clock")
-	assert.True(t, attempt.HasPassed(clocks.Later(t, now, -time.Second, time.Hour)), "by the monotonic clock")
-	assert.False(t, attempt.HasPassed(clocks.Later(t, now, time.Hour, 2*time.Hour)))
+	for _, tt := range []struct {
+		name string
+		at   time.Time
+		want bool
+	}{
+		{"never", time.Time{}, false},
+		{"the present", now, true},
+		{"the present, by the wall clock alone", now.Round(0), true},
+		{"the future by the wall clock alone", now.Add(time.Hour).Round(0), false},
+		{"the past by the wall clock", clocks.Later(t, now, time.Hour, -time.Second), true},
+		{"the past by the monotonic clock", clocks.Later(t, now, -time.Second, time.Hour), true},
+		{"the future by both", clocks.Later(t, now, time.Hour, 2*time.Hour), false},
+	} {
+		assert.Equal(t, tt.want, attempt.HasPassed(tt.at), tt.name)
+	}
 }

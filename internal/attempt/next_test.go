@@ -1,6 +1,9 @@
 package attempt
 
 import (
+	"math"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,26 +75,6 @@ func TestRetrier_Next(t *testing.T) {
 	}
 }
 
-// A call that succeeds refills the budget by what its last retry took, and by one token without a retry.
-func TestRetrier_Succeeded(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		name     string
-		attempts int
-		last     Next
-		want     int64 // tokens that are spent, of 100
-	}{
-		{"without a retry", 1, Next{}, 99},
-		{"after a retry", 2, Next{Cost: 14}, 86},
-		{"after a free retry", 2, Next{}, 100},
-	} {
-		var r Retrier
-		r.Take(100)
-		r.Succeeded(tt.attempts, tt.last)
-		assert.Equal(t, tt.want, r.spent.Load(), tt.name)
-	}
-}
-
 // What is drawn counts where it is longer than what the service asks for, and 0 is no wait.
 func TestRetrier_Next_leastWait(t *testing.T) {
 	t.Parallel()
@@ -105,4 +88,109 @@ func TestRetrier_Next_leastWait(t *testing.T) {
 		assert.EqualValues(t, 1, r.Next(1, Failure{Retry: true}, time.Time{}).Wait)
 	}
 	assert.True(t, longer)
+}
+
+// Waits are drawn between 0 and a ceiling that doubles: of many, none reaches the
+// ceiling, and some come near either end.
+func TestPolicy_delay(t *testing.T) {
+	t.Parallel()
+	const forever = time.Duration(math.MaxInt64)
+	short := Policy{BaseDelay: 100 * time.Millisecond, MaxDelay: 5 * time.Second}
+	for _, tt := range []struct {
+		name      string
+		policy    Policy
+		throttled bool
+		ceilings  []time.Duration // after the first attempt, the second, …
+	}{
+		{"it doubles up to the longest", short, false, []time.Duration{1e8, 2e8, 4e8, 8e8, 16e8, 32e8, 5e9, 5e9, 5e9}},
+		{"throttled, it begins at 1 s", short, true, []time.Duration{1e9, 2e9, 4e9, 5e9, 5e9}},
+		{"throttled, a longer base is kept", Policy{BaseDelay: 3e9, MaxDelay: time.Minute}, true, []time.Duration{3e9, 6e9, 12e9}},
+		{"throttled, a shorter longest is kept", Policy{BaseDelay: 1e8, MaxDelay: 2e8}, true, []time.Duration{2e8, 2e8}},
+		{"a base that is the longest", Policy{BaseDelay: 2e9, MaxDelay: 2e9}, false, []time.Duration{2e9, 2e9}},
+		{"twice a base that no duration holds", Policy{BaseDelay: forever/2 + 1, MaxDelay: forever}, true, []time.Duration{forever/2 + 1, forever, forever}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			for i, ceiling := range tt.ceilings {
+				least, most := forever, time.Duration(-1)
+				for range 1000 {
+					drawn := tt.policy.delay(i+1, tt.throttled)
+					least, most = min(least, drawn), max(most, drawn)
+				}
+				assert.Less(t, most, ceiling, "after attempt %d", i+1)
+				assert.Greater(t, most, ceiling/10*9, "after attempt %d", i+1)
+				assert.GreaterOrEqual(t, least, time.Duration(0), "after attempt %d", i+1)
+				assert.Less(t, least, ceiling/10, "after attempt %d", i+1)
+			}
+		})
+	}
+	assert.Zero(t, (&Policy{BaseDelay: 1, MaxDelay: 1}).delay(1, false))
+}
+
+// takeAll takes tokens as often as there are so many left.
+func takeAll(b *Budget, cost int64) (taken int) {
+	for b.Take(cost) {
+		taken++
+	}
+	return taken
+}
+
+// A budget has 500 tokens. A Take that fails takes nothing: a smaller one still succeeds.
+func TestBudget_Take(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		cost        int64
+		taken, rest int // of 1 token each
+	}{{retryCost, 35, 10}, {throttledCost, 100, 0}, {500, 1, 0}, {501, 0, 500}} {
+		var b Budget
+		assert.Equal(t, tt.taken, takeAll(&b, tt.cost), "of %d tokens each", tt.cost)
+		assert.Equal(t, tt.rest, takeAll(&b, 1))
+	}
+}
+
+// A call that succeeds refills the budget by what its last retry took, and by one token without a retry.
+func TestRetrier_Succeeded(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name              string
+		attempts          int
+		spent, cost, want int64
+	}{
+		{"without a retry", 1, 100, 14, 99},
+		{"after a retry", 2, 100, 14, 86},
+		{"after a free retry", 2, 100, 0, 100},
+		{"no more than was spent", 2, 5, 14, 0},
+		{"the budget is full", 1, 0, 0, 0},
+	} {
+		var r Retrier
+		r.Take(tt.spent)
+		r.Succeeded(tt.attempts, Next{Cost: tt.cost})
+		assert.Equal(t, tt.want, r.spent.Load(), tt.name)
+	}
+}
+
+// However many goroutines take and refund, tokens are counted once, and the budget is never overdrawn.
+func TestBudget_concurrentUse(t *testing.T) {
+	t.Parallel()
+	var b Budget
+	var all sync.WaitGroup
+	var kept atomic.Int64
+	for range 8 {
+		all.Go(func() {
+			for range 1000 {
+				if b.Take(retryCost) {
+					b.Refund(retryCost)
+				}
+				if b.Take(1) {
+					kept.Add(1)
+				}
+				if spent := b.spent.Load(); spent < 0 || spent > budgetSize {
+					t.Errorf("spent %d", spent)
+				}
+			}
+		})
+	}
+	all.Wait()
+	assert.EqualValues(t, budgetSize, kept.Load())
+	assert.EqualValues(t, budgetSize, b.spent.Load())
 }
