@@ -22,55 +22,37 @@ const (
 	climbs    = "must not have dot segments in its path"
 )
 
-// badBaseURLs are refused.
-var badBaseURLs = []struct{ name, url, reason string }{
-	{"an empty URL", "", "is required"},
-	{"two colons", "::", notURL},
-	{"a percent sign that escapes nothing", "https://h/%zz", notURL},
-	{"a percent sign in the host", "https://%zz", notURL},
-	{"a NUL", "https://h/\x00", invisible},
-	{"a line end", "https://h\n", invisible},
-	{"DEL", "https://h/\x7f", invisible},
-	{"a C1 control", "https://h/\u0085", invisible},
-	{"a space in the path", "https://h/a b", invisible},
-	{"an ideographic space", "https://h/a\u3000", invisible},
-	{"a space in front", " https://h", invisible},
-	{"a space in the host", "https://h h", invisible},
-	{"an unreadable URL with a password", "https://user:s3cret@h:x", notURL},
-	{"another scheme", "ftp://h", scheme},
-	{"a scheme that begins with https", "httpsx://h", scheme},
-	{"a file", "file:///", scheme},
-	{"no scheme", "//h", scheme},
-	{"a bare host", "h.com", scheme},
-	{"a bare host with a port", "h.com:443", scheme},
-	{"a user and a password", "https://user:s3cret@h", user},
-	{"a user", "https://user@h", user},
-	{"an empty user", "https://@h", user},
-	{"a query", "https://h?x=1", hasQuery},
-	{"a query after a path", "https://h/p?x=1", hasQuery},
-	{"an empty query", "https://h/p?", hasQuery},
-	{"a fragment", "https://h/#f", hasQuery},
-	{"an empty fragment", "https://h/p#", hasQuery},
-	{"no host", "https:///p", noHost},
-	{"opaque", "https:opaque", noHost},
-	{"a zone that a URL cannot hold", "http://[::1%25é]", "has a host that a URL cannot hold"},
-	{"a port and no host", "https://:443", noHost},
-	{"a port too large", "https://h:65536", port},
-	{"a port far too large", "https://h:99999", port},
-	{"port zero", "https://h:0", port},
-	{"a colon and no port", "https://h:", port},
-	{"a colon and no port, before a path", "https://h:/p", port},
-	{"a colon and no port after an IPv6 address", "https://[::1]:", port},
-	{"a port that is a word", "https://h:https", notURL},
-	{"a path that climbs", "https://h/a/../b", climbs},
-	{"a path that climbs at its end", "https://h/a/..", climbs},
-	{"a path that climbs in escapes", "https://h/a/%2e%2E/b", climbs},
-	{"a dot segment", "https://h/./b", climbs},
-}
-
 func TestParse_refuses(t *testing.T) {
 	t.Parallel()
-	for _, tt := range badBaseURLs {
+	for _, tt := range []struct{ name, url, reason string }{
+		{"an empty URL", "", "is required"},
+		{"two colons", "::", notURL},
+		{"a percent sign that escapes nothing", "https://h/%zz", notURL},
+		{"a NUL", "https://h/\x00", invisible},
+		{"a C1 control", "https://h/\u0085", invisible},
+		{"a space in the path", "https://h/a b", invisible},
+		{"a space in front", " https://h", invisible},
+		{"an unreadable URL with a password", "https://user:s3cret@h:x", notURL},
+		{"another scheme", "ftp://h", scheme},
+		{"no scheme", "//h", scheme},
+		{"a bare host with a port", "h.com:443", scheme},
+		{"a user and a password", "https://user:s3cret@h", user},
+		{"an empty user", "https://@h", user},
+		{"a query", "https://h?x=1", hasQuery},
+		{"an empty query", "https://h/p?", hasQuery},
+		{"an empty fragment", "https://h/p#", hasQuery},
+		{"no host", "https:///p", noHost},
+		{"opaque", "https:opaque", noHost},
+		{"a zone that a URL cannot hold", "http://[::1%25é]", "has a host that a URL cannot hold"},
+		{"a port and no host", "https://:443", noHost},
+		{"a port too large", "https://h:65536", port},
+		{"port zero", "https://h:0", port},
+		{"a colon and no port", "https://h:", port},
+		{"a port that is a word", "https://h:https", notURL},
+		{"a path that climbs", "https://h/a/../b", climbs},
+		{"a path that climbs in escapes", "https://h/a/%2e%2E/b", climbs},
+		{"a dot segment", "https://h/./b", climbs},
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			base, reason := endpoint.Parse(tt.url)
@@ -81,44 +63,33 @@ func TestParse_refuses(t *testing.T) {
 	}
 }
 
-// goodBaseURLs are accepted.
-var goodBaseURLs = []struct {
-	name, url, host string
-	cleartext       bool
-	want            string // the URL of /api/balance/
-}{
-	{"no path", "https://gateway.example", "gateway.example", false, "https://gateway.example/api/balance/"},
-	{"a scheme in upper case", "HTTPS://gateway.example", "gateway.example", false, "https://gateway.example/api/balance/"},
-	{"the smallest port", "https://gateway.example:1", "gateway.example:1", false, "https://gateway.example:1/api/balance/"},
-	{"the largest port", "https://gateway.example:65535", "gateway.example:65535", false, "https://gateway.example:65535/api/balance/"},
-	{"an IPv6 address without a port", "https://[2001:db8::1]", "[2001:db8::1]", false, "https://[2001:db8::1]/api/balance/"},
-	{"a slash at the end", "https://h/", "h", false, "https://h/api/balance/"},
-	{"many slashes at the end", "https://h//", "h", false, "https://h/api/balance/"},
-	{"a prefix", "https://h/a/b", "h", false, "https://h/a/b/api/balance/"},
-	{"a prefix with a slash at the end", "https://h/a/b/", "h", false, "https://h/a/b/api/balance/"},
-	{"a prefix with many slashes at the end", "https://h/a/b///", "h", false, "https://h/a/b/api/balance/"},
-	{"slashes within a prefix", "https://h/a//b", "h", false, "https://h/a//b/api/balance/"},
-	{"escapes in a prefix", "https://h/a%20b%3F", "h", false, "https://h/a%20b%3F/api/balance/"},
-	{"an escaped slash in a prefix", "https://h/a%2Fb", "h", false, "https://h/a%2Fb/api/balance/"},
-	{"an escape that is not needed", "https://h/%61", "h", false, "https://h/%61/api/balance/"},
-	{"letters beyond ASCII", "https://h/é", "h", false, "https://h/%C3%A9/api/balance/"},
-	{"three dots are a name", "https://h/.../b", "h", false, "https://h/.../b/api/balance/"},
-	{"a name that begins with two dots", "https://h/..a", "h", false, "https://h/..a/api/balance/"},
-	{"plain http", "http://api.example", "api.example", true, "http://api.example/api/balance/"},
-	{"a host that only looks local", "http://localhost.example", "localhost.example", true, "http://localhost.example/api/balance/"},
-	{"an address that only looks local", "http://127.0.0.1.example", "127.0.0.1.example", true, "http://127.0.0.1.example/api/balance/"},
-	{"all interfaces", "http://0.0.0.0", "0.0.0.0", true, "http://0.0.0.0/api/balance/"},
-	{"this machine by its IPv4 address", "http://127.0.0.1", "127.0.0.1", false, "http://127.0.0.1/api/balance/"},
-	{"any other address of this machine", "http://127.8.9.10:8080/p", "127.8.9.10:8080", false, "http://127.8.9.10:8080/p/api/balance/"},
-	{"this machine by its IPv6 address", "http://[::1]", "[::1]", false, "http://[::1]/api/balance/"},
-	{"this machine by its IPv6 address and port", "http://[::1]:8080", "[::1]:8080", false, "http://[::1]:8080/api/balance/"},
-	{"this machine by its name", "http://localhost", "localhost", false, "http://localhost/api/balance/"},
-	{"this machine by its name in capitals", "http://LOCALHOST:1", "LOCALHOST:1", false, "http://LOCALHOST:1/api/balance/"},
-}
-
 func TestParse(t *testing.T) {
 	t.Parallel()
-	for _, tt := range goodBaseURLs {
+	for _, tt := range []struct {
+		name, url, host string
+		cleartext       bool
+		want            string // the URL of /api/balance/
+	}{
+		{"no path", "https://gateway.example", "gateway.example", false, "https://gateway.example/api/balance/"},
+		{"a scheme in upper case", "HTTPS://gateway.example", "gateway.example", false, "https://gateway.example/api/balance/"},
+		{"the largest port", "https://gateway.example:65535", "gateway.example:65535", false, "https://gateway.example:65535/api/balance/"},
+		{"a slash at the end", "https://h/", "h", false, "https://h/api/balance/"},
+		{"many slashes at the end", "https://h//", "h", false, "https://h/api/balance/"},
+		{"a prefix with many slashes at the end", "https://h/a/b///", "h", false, "https://h/a/b/api/balance/"},
+		{"slashes within a prefix", "https://h/a//b", "h", false, "https://h/a//b/api/balance/"},
+		{"escapes in a prefix", "https://h/a%20b%3F", "h", false, "https://h/a%20b%3F/api/balance/"},
+		{"an escape that is not needed", "https://h/%61", "h", false, "https://h/%61/api/balance/"},
+		{"letters beyond ASCII", "https://h/é", "h", false, "https://h/%C3%A9/api/balance/"},
+		{"a name that begins with two dots", "https://h/..a", "h", false, "https://h/..a/api/balance/"},
+		{"plain http", "http://api.example", "api.example", true, "http://api.example/api/balance/"},
+		{"a host that only looks local", "http://localhost.example", "localhost.example", true, "http://localhost.example/api/balance/"},
+		{"all interfaces", "http://0.0.0.0", "0.0.0.0", true, "http://0.0.0.0/api/balance/"},
+		{"this machine by its IPv4 address", "http://127.0.0.1", "127.0.0.1", false, "http://127.0.0.1/api/balance/"},
+		{"any other address of this machine", "http://127.8.9.10:8080/p", "127.8.9.10:8080", false, "http://127.8.9.10:8080/p/api/balance/"},
+		{"this machine by its IPv6 address and port", "http://[::1]:8080", "[::1]:8080", false, "http://[::1]:8080/api/balance/"},
+		{"this machine by its name", "http://localhost", "localhost", false, "http://localhost/api/balance/"},
+		{"this machine by its name in capitals", "http://LOCALHOST:1", "LOCALHOST:1", false, "http://LOCALHOST:1/api/balance/"},
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			base, reason := endpoint.Parse(tt.url)
@@ -168,25 +139,18 @@ func TestBase_URL_path(t *testing.T) {
 		{"arguments that the route does not take", "/api/exchange-rate", []string{"", ""}, "/api/exchange-rate"},
 		{"an argument", "/api/networks-coins/{id}", []string{"USDT"}, "/api/networks-coins/USDT"},
 		{"more arguments than the route takes", "/api/networks-coins/{id}", []string{"USDT", ""}, "/api/networks-coins/USDT"},
-		{"an argument before the end", "/api/{id}/status", []string{"7"}, "/api/7/status"},
 		{"an argument before the end, and one that is not taken", "/api/{id}/status", []string{"7", "8"}, "/api/7/status"},
 		{"two arguments", pair, []string{"USDT", "Tron"}, "/api/networks-coins/USDT/Tron"},
 		{"two arguments and a text between and after them", "/a/{x}/b/{y}/c", []string{"1", "2"}, "/a/1/b/2/c"},
 		{"the first is escaped", pair, []string{"a b", "Tron"}, "/api/networks-coins/a%20b/Tron"},
 		{"the second is escaped", pair, []string{"USDT", "Binance Smart Chain (BEP20)"}, "/api/networks-coins/USDT/Binance%20Smart%20Chain%20%28BEP20%29"},
-		{"three dots are a name", pair, []string{"...", "Tron"}, "/api/networks-coins/.../Tron"},
-		{"an ampersand", pair, []string{"a&b", "Tron"}, "/api/networks-coins/a%26b/Tron"},
-		{"a semicolon", pair, []string{"a;v=1", "Tron"}, "/api/networks-coins/a%3Bv%3D1/Tron"},
 		{"a plus is no space", pair, []string{"a+b", "Tron"}, "/api/networks-coins/a%2Bb/Tron"},
 		{"a slash", pair, []string{"USDT", "BSC/BEP20"}, "/api/networks-coins/USDT/BSC%2FBEP20"},
-		{"a slash in the first", pair, []string{"a/b", "c/d"}, "/api/networks-coins/a%2Fb/c%2Fd"},
 		{"a path that climbs stays a segment", pair, []string{"../x", "a/.."}, "/api/networks-coins/..%2Fx/a%2F.."},
 		{"a percent sign", pair, []string{"100%", "%2e%2e"}, "/api/networks-coins/100%25/%252e%252e"},
 		{"a question mark and a hash", pair, []string{"a?x=1", "b#f"}, "/api/networks-coins/a%3Fx%3D1/b%23f"},
-		{"a backslash", pair, []string{`a\b`, "Tron"}, "/api/networks-coins/a%5Cb/Tron"},
 		{"256 bytes that are all escaped", pair, []string{strings.Repeat("/", 256), "Tron"}, "/api/networks-coins/" + strings.Repeat("%2F", 256) + "/Tron"},
 		{"braces", pair, []string{"{networkName}", "{x"}, "/api/networks-coins/%7BnetworkName%7D/%7Bx"},
-		{"a lower-case symbol", pair, []string{"usdt", "Tron"}, "/api/networks-coins/usdt/Tron"},
 		{"letters beyond ASCII", pair, []string{"é", "链"}, "/api/networks-coins/%C3%A9/%E9%93%BE"},
 		{"more bytes than the buffer has", pair, []string{strings.Repeat("a", 256), strings.Repeat("b", 256)}, "/api/networks-coins/" + strings.Repeat("a", 256) + "/" + strings.Repeat("b", 256)},
 	} {
@@ -205,17 +169,13 @@ func TestBase_URL_query(t *testing.T) {
 		name, coin, network, want string
 	}{
 		{"nothing", "", "", ""},
-		{"a coin", "USDT", "", "?coinSymbol=USDT"},
 		{"a coin and a network", "USDT", "Tron (TRC20)", "?coinSymbol=USDT&networkName=Tron%20%28TRC20%29"},
 		{"a network without a coin", "", "Tron", "?networkName=Tron"},
 		{"an ampersand does not begin another value", "a&apiKey=x", "", "?coinSymbol=a%26apiKey%3Dx"},
 		{"a plus is no space", "a+b", "", "?coinSymbol=a%2Bb"},
 		{"a percent sign is data", "100%", "", "?coinSymbol=100%25"},
 		{"a hash does not end the query", "a#b;c", "", "?coinSymbol=a%23b%3Bc"},
-		{"a slash and a question mark are data", "a/?b", "", "?coinSymbol=a%2F%3Fb"},
-		{"a lower-case symbol", "usdt", "", "?coinSymbol=usdt"},
 		{"letters beyond ASCII", "é", "", "?coinSymbol=%C3%A9"},
-		{"256 bytes", strings.Repeat("a", 256), "", "?coinSymbol=" + strings.Repeat("a", 256)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -227,7 +187,7 @@ func TestBase_URL_query(t *testing.T) {
 	}
 }
 
-// What is wrong with a text is tested in package validate. Here it is named.
+// The argument that is refused is named.
 func TestBase_URL_refuses(t *testing.T) {
 	t.Parallel()
 	const pair = "/api/{coinSymbol}/{networkName}"
@@ -242,7 +202,6 @@ func TestBase_URL_refuses(t *testing.T) {
 		{"the second argument", pair, []string{"USDT", ""}, nil, "networkName", "is required"},
 		{"both: the first is named", pair, []string{"..", "a\tb"}, nil, "coinSymbol", "must not be a dot segment"},
 		{"a line end", pair, []string{"USDT", "a\nb"}, nil, "networkName", "must not contain control characters"},
-		{"a long argument", pair, []string{long, "Tron"}, nil, "coinSymbol", "is longer than 256 bytes"},
 		{"a value that is not UTF-8", "/a", nil, []endpoint.Param{{Name: "x", Value: "1"}, {Name: "y", Value: "\xff"}}, "y", "is not valid UTF-8"},
 		{"a long value", "/a", nil, []endpoint.Param{{Name: "x", Value: long}, {Name: "y", Value: "\xff"}}, "x", "is longer than 256 bytes"},
 		{"an argument is named before a value", pair, []string{"USDT", "."}, []endpoint.Param{{Name: "x", Value: long}}, "networkName", "must not be a dot segment"},

@@ -34,67 +34,41 @@ func run(t *testing.T, validate func(text string) string, checks []check) {
 	}
 }
 
-var pathSegments = []check{
-	{"a symbol", "USDT", ""},
-	{"an identifier", "7c9d6d0e-2f0f-4d7e-9a53-0d1f6f1c2b11", ""},
-	{"all unreserved characters", "azAZ09-._~", ""},
-	{"spaces and parentheses", "Binance Smart Chain (BEP20)", ""},
-	{"letters beyond ASCII", "链上", ""},
-	{"an accent that is a character of its own", "e\u0301", ""},
-	{"characters that are escaped", "!\"$&'()*+,:;<=>@[]^`{|}", ""},
-	{"nothing", "", required},
-	{"a dot", ".", dotted},
-	{"two dots", "..", dotted},
-	{"three dots are a name", "...", ""},
-	{"a path that climbs", "../balance", ""},
-	{"two segments", "a/b", ""},
-	{"a slash", "/", ""},
-	{"two slashes", "//", ""},
-	{"a slash at the end", "a/", ""},
-	{"an escaped slash", "a%2Fb", ""},
-	{"an escaped dot segment", "%2e%2e", ""},
-	{"a query", "a?x=1", ""},
-	{"a fragment", "a#f", ""},
-	{"a backslash", `a\b`, ""},
-	{"a NUL", "a\x00b", control},
-	{"a line end", "a\r\nb", control},
-	{"a line end at the end", "a\n", control},
-	{"a tab", "a\tb", control},
-	{"DEL", "a\x7fb", control},
-	{"a C1 control", "a\u0085b", control},
-	{"a zero-width joiner", "a\u200db", ""},
-	{"an override of the direction", "a\u202eb", ""},
-	{"a byte-order mark", "\ufeffa", ""},
-	{"a broken byte", "a\xff", notUTF8},
-	{"half a character", "\xc3", notUTF8},
-	{"an encoded surrogate", "\xed\xa0\x80", notUTF8},
-	{"a space in front", " a", spaces},
-	{"a space at the end", "a ", spaces},
-	{"a space and nothing else", " ", spaces},
-	{"an ideographic space at the end", "a\u3000", spaces},
-	{"256 unreserved bytes", strings.Repeat("a", 256), ""},
-	{"256 bytes, one of them a space", strings.Repeat("a", 254) + " b", ""},
-	{"257 unreserved bytes", strings.Repeat("a", 257), tooLong},
-	{"257 bytes, one of them a space", strings.Repeat("a", 255) + " b", tooLong},
-	{"10 KB", strings.Repeat("a", 10<<10), tooLong},
-	{"86 characters of 3 bytes", strings.Repeat("世", 86), tooLong},
-}
-
 func TestPathSegment(t *testing.T) {
 	t.Parallel()
-	run(t, endpoint.PathSegment, pathSegments)
+	run(t, endpoint.PathSegment, []check{
+		{"an identifier", "7c9d6d0e-2f0f-4d7e-9a53-0d1f6f1c2b11", ""},
+		{"all unreserved characters", "azAZ09-._~", ""},
+		{"spaces and parentheses", "Binance Smart Chain (BEP20)", ""},
+		{"an accent that is a character of its own", "e\u0301", ""},
+		{"characters that are escaped", "!\"$&'()*+,:;<=>@[]^`{|}", ""},
+		{"nothing", "", required},
+		{"a dot", ".", dotted},
+		{"two dots", "..", dotted},
+		{"three dots are a name", "...", ""},
+		{"a path that climbs", "../balance", ""},
+		{"an escaped dot segment", "%2e%2e", ""},
+		{"a zero-width joiner", "a\u200db", ""},
+		{"a byte-order mark", "\ufeffa", ""},
+		{"a broken byte", "a\xff", notUTF8},
+		{"a space in front", " a", spaces},
+		{"a space at the end", "a ", spaces},
+		{"an ideographic space at the end", "a\u3000", spaces},
+		{"256 unreserved bytes", strings.Repeat("a", 256), ""},
+		{"256 bytes, one of them a space", strings.Repeat("a", 254) + " b", ""},
+		{"257 unreserved bytes", strings.Repeat("a", 257), tooLong},
+		{"257 bytes, one of them a space", strings.Repeat("a", 255) + " b", tooLong},
+		{"86 characters of 3 bytes", strings.Repeat("世", 86), tooLong},
+	})
 }
 
 func TestIdentifier(t *testing.T) {
 	t.Parallel()
 	run(t, func(text string) string { return endpoint.Identifier(text, 20) }, []check{
 		{"nothing", "", ""},
-		{"a number", "000123", ""},
 		{"letters beyond ASCII", "é链", ""},
 		{"a zero-width space", "A-1\u200b", unseen},
 		{"a zero-width joiner", "A\u200d-1", unseen},
-		{"a soft hyphen", "A\u00ad1", unseen},
-		{"an override of the direction", "\u202eA", unseen},
 		{"a byte-order mark", "\ufeffA", unseen},
 		{"a line end", "a\nb", control},
 		{"21 bytes", strings.Repeat("o", 21), "is longer than 20 bytes"},
@@ -107,7 +81,6 @@ func TestText(t *testing.T) {
 		{"nothing", "", ""},
 		{"a text", "order 17", ""},
 		{"a number", "000123", ""},
-		{"JSON", `{"a":"b"}`, ""},
 		{"characters that a path must not have", `a/b\c%d?e#f`, ""},
 		{"an unseen character", "a\u200db", ""},
 		{"the character U+FFFD", "a\ufffd", ""},
@@ -116,15 +89,12 @@ func TestText(t *testing.T) {
 		{"7 characters of 3 bytes", strings.Repeat("世", 7), "is longer than 20 bytes"},
 		{"a NUL", "a\x00b", control},
 		{"a line end", "a\nb", control},
-		{"a line end at the end", "a\r\n", control},
 		{"DEL", "a\x7f", control},
 		{"a C1 control", "a\u0085b", control},
 		{"a broken byte", "a\xff", notUTF8},
 		{"half a character, which would be sent as U+FFFD", "a\xe4\xb8", notUTF8},
-		{"an encoded surrogate", "\xed\xa0\x80", notUTF8},
 		{"a space in front", " a", spaces},
 		{"a space at the end", "a ", spaces},
-		{"a no-break space at the end", "a\u00a0", spaces},
 	})
 }
 
@@ -134,11 +104,8 @@ func TestCurrency(t *testing.T) {
 	run(t, endpoint.Currency, []check{
 		{"nothing", "", ""},
 		{"a code", "usd", ""},
-		{"a code that nobody knows", "XYZ", ""},
 		{"64 bytes", strings.Repeat("u", 64), ""},
 		{"65 bytes", strings.Repeat("u", 65), "is longer than 64 bytes"},
-		{"1 KB", strings.Repeat("u", 1024), "is longer than 64 bytes"},
-		{"a space", "US D", spaced},
 		{"a line end", "usd\n", spaced},
 		{"a space in front", " usd", spaced},
 		{"a no-break space", "US\u00a0D", spaced},
@@ -152,7 +119,6 @@ func TestAPIKey(t *testing.T) {
 	const key = "CANARY-5f1d8e0b7a64c932"
 	run(t, endpoint.APIKey, []check{
 		{"a key", key, ""},
-		{"one character", "k", ""},
 		{"every kind of character", "a Z0!\"/\\~", ""},
 		{"nothing", "", required},
 		{"spaces", "   ", "is blank"},
@@ -163,8 +129,6 @@ func TestAPIKey(t *testing.T) {
 		{"a space at the end is not trimmed", key + " ", spaces},
 		{"a space in front is not trimmed", " " + key, spaces},
 		{"DEL", key + "\x7f", notASCII},
-		{"a letter beyond ASCII", key + "é", notASCII},
-		{"invalid UTF-8", key + "\xff", notASCII},
 		{"4,096 bytes", strings.Repeat("k", 4096), ""},
 		{"4,097 bytes", strings.Repeat("k", 4097), "is longer than 4,096 bytes"},
 	})
@@ -193,10 +157,8 @@ func TestIsHeaderName(t *testing.T) {
 		{"257 bytes", strings.Repeat("x", 257), false},
 		{"nothing", "", false},
 		{"a space", "X Y", false},
-		{"a colon", "X:", false},
 		{"a line end", "X\r\nY", false},
 		{"a letter beyond ASCII", "É", false},
-		{"a pseudo header", ":authority", false},
 	} {
 		assert.Equal(t, tt.want, endpoint.IsHeaderName(tt.text), tt.name)
 	}
@@ -220,13 +182,6 @@ func assertBytes(t *testing.T, accepts func(text string) bool, accepted string) 
 	}
 }
 
-func TestLimits(t *testing.T) {
-	t.Parallel()
-	assert.Equal(t, 256, endpoint.MaxURLText)
-	assert.Equal(t, 1024, endpoint.MaxBodyText)
-	assert.Equal(t, 4098, endpoint.MaxAPIKeyFile, "a key of 4,096 bytes and a line end of two")
-}
-
 func TestSameID(t *testing.T) {
 	t.Parallel()
 	const lower, upper = "8ee74576-0bcf-4bfa-9c0c-de1a8cc8fa6b", "8EE74576-0BCF-4BFA-9C0C-DE1A8CC8FA6B"
@@ -236,9 +191,7 @@ func TestSameID(t *testing.T) {
 	}{
 		{"a UUID and itself", lower, lower, true},
 		{"a UUID in the other case", lower, upper, true},
-		{"a UUID in both cases", "8ee74576-0BCF-4bfa-9C0C-de1a8cc8fa6B", upper, true},
 		{"two UUIDs", lower, "8ee74576-0bcf-4bfa-9c0c-de1a8cc8fa6c", false},
-		{"two texts", "w-1", "w-2", false},
 		{"a text and itself", "w-1", "w-1", true},
 		{"a text in the other case", "w-1", "W-1", false},
 		{"a UUID without its dashes", strings.ReplaceAll(lower, "-", ""), strings.ReplaceAll(upper, "-", ""), false},
@@ -247,7 +200,6 @@ func TestSameID(t *testing.T) {
 		{"a dash in another place", "8ee7457-60bcf-4bfa-9c0c-de1a8cc8fa6b", "8EE7457-60BCF-4BFA-9C0C-DE1A8CC8FA6B", false},
 		{"a dash in the place of a digit", "-ee74576-0bcf-4bfa-9c0c-de1a8cc8fa6b", "-EE74576-0BCF-4BFA-9C0C-DE1A8CC8FA6B", false},
 		{"nothing and a UUID", "", lower, false},
-		{"nothing twice", "", "", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
