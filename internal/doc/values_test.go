@@ -23,21 +23,11 @@ func TestRecord_amount(t *testing.T) {
 	}{
 		{"a number", `1.10`, "110", -2},
 		{"a number that float64 cannot hold", `0.1000000000000000055511151231257827`, "1000000000000000055511151231257827", -34},
-		{"a large number", `123456789012345678901234567890.12345678`, "12345678901234567890123456789012345678", -8},
 		{"a text", `"1.10"`, "110", -2},
-		{"a small exponent", `1e-7`, "1", -7},
-		{"an exponent in upper case", `1E-7`, "1", -7},
-		{"an exponent in a text", `"1E-7"`, "1", -7},
-		{"an exponent with a plus", `"1.5e+3"`, "15", 2},
 		{"the largest exponent", `1e64`, "1", 64},
-		{"the smallest exponent", `1e-64`, "1", -64},
 		{"128 digits", `"` + strings.Repeat("9", 128) + `"`, strings.Repeat("9", 128), 0},
-		{"a negative amount", `"-1.50"`, "-150", -2},
 		{"a negative number", `-1.50`, "-150", -2},
-		{"zero", `"0"`, "0", 0},
 		{"zero with decimal places", `0.00`, "0", -2},
-		{"minus zero", `-0`, "0", 0},
-		{"18 digits", `"999999999999999999"`, "999999999999999999", 0},
 		{"19 digits", `"9999999999999999999"`, "9999999999999999999", 0},
 		{"a text in escapes", `"\u0031.5"`, "15", -1},
 	} {
@@ -59,57 +49,25 @@ func TestRecord_amount(t *testing.T) {
 	}
 }
 
-const (
-	notDecimal = "is not a decimal number"
-	notMoney   = "is not an amount of money: over 128 characters or an exponent beyond 64"
-)
-
-// badAmounts are no amounts, as JSON.
-var badAmounts = []struct{ name, text, reason string }{
-	{"a huge exponent in a text", `"1e1000000000"`, notMoney},
-	{"a tiny exponent in a text", `"1e-1000000000"`, notMoney},
-	{"a huge exponent", `1e99999`, notMoney},
-	{"an exponent that overflows every integer", `"1e99999999999999999999999"`, notMoney},
-	{"an exponent of 65", `1e65`, notMoney},
-	{"an exponent of -65", `"1e-65"`, notMoney},
-	{"NaN", `"NaN"`, notDecimal},
-	{"infinity", `"Infinity"`, notDecimal},
-	{"a minus", `"-"`, notDecimal},
-	{"a plus", `"+1"`, notDecimal},
-	{"nothing", `""`, "is empty"},
-	{"spaces around", `" 1 "`, notDecimal},
-	{"a space", `" "`, notDecimal},
-	{"a comma for the point", `"1,5"`, notDecimal},
-	{"thousands", `"1,000.5"`, notDecimal},
-	{"an underscore", `"1_000"`, notDecimal},
-	{"hexadecimal", `"0x1"`, notDecimal},
-	{"another script's digit", `"१"`, notDecimal},
-	{"a currency", `"1 USDT"`, notDecimal},
-	{"two points", `"1.2.3"`, notDecimal},
-	{"a point at the end", `"1."`, notDecimal},
-	{"a point in front", `".5"`, notDecimal},
-	{"a leading zero", `"01"`, notDecimal},
-	{"an exponent without digits", `"1e"`, notDecimal},
-	{"an exponent of a sign", `"1e-"`, notDecimal},
-	{"an exponent with a point", `"1e1.5"`, notDecimal},
-	{"two exponents", `"1e1e1"`, notDecimal},
-	{"an exponent of nothing", `"e5"`, notDecimal},
-	{"a NUL at the end", `"1\u0000"`, notDecimal},
-	{"null", `null`, "is null, not an amount"},
-	{"a boolean", `false`, "is a boolean, not an amount"},
-	{"an object", `{}`, "is an object, not an amount"},
-	{"an array", `[]`, "is an array, not an amount"},
-	{"400 digits", `"` + strings.Repeat("9", 400) + `"`, notMoney},
-	{"129 digits", strings.Repeat("9", 129), notMoney},
-	{"400 zeros", `"` + strings.Repeat("0", 400) + `"`, notMoney},
-	{"400 decimal places", `0.` + strings.Repeat("0", 400), notMoney},
-}
-
 // A bad amount is rejected by its text, before any digits are built.
 // I-55
 func TestRecord_amount_rejects(t *testing.T) {
 	t.Parallel()
-	for _, tt := range badAmounts {
+	const (
+		notDecimal = "is not a decimal number"
+		notMoney   = "is not an amount of money: over 128 characters or an exponent beyond 64"
+	)
+	for _, tt := range []struct{ name, text, reason string }{
+		{"a huge exponent in a text", `"1e1000000000"`, notMoney},
+		{"a huge exponent", `1e99999`, notMoney},
+		{"spaces around", `" 1 "`, notDecimal},
+		{"a comma for the point", `"1,5"`, notDecimal},
+		{"null", `null`, "is null, not an amount"},
+		{"a boolean", `false`, "is a boolean, not an amount"},
+		{"an object", `{}`, "is an object, not an amount"},
+		{"an array", `[]`, "is an array, not an amount"},
+		{"129 digits", strings.Repeat("9", 129), notMoney},
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			assertRejects[decimal.Decimal](t, "1", tt.text, tt.reason)
@@ -127,12 +85,8 @@ func TestRecord_int(t *testing.T) {
 		want       int
 	}{
 		{"a point and a zero", `1.0`, 1},
-		{"an exponent", `1e3`, 1000},
 		{"an exponent that makes it an integer", `1.5e1`, 15},
-		{"many zeros", `20.000000`, 20},
 		{"minus one is data", `-1`, -1},
-		{"zero", `0`, 0},
-		{"minus zero", `-0`, 0},
 		{"the largest", strconv.Itoa(math.MaxInt), math.MaxInt},
 		{"the smallest", strconv.Itoa(math.MinInt), math.MinInt},
 		{"the largest, by an exponent", strconv.Itoa(math.MaxInt) + "e0", math.MaxInt},
@@ -145,11 +99,9 @@ func TestRecord_int(t *testing.T) {
 	const outOfRange = "is not an integer in range"
 	for _, tt := range []struct{ name, text, reason string }{
 		{"a fraction", `1.5`, outOfRange},
-		{"a fraction by an exponent", `15e-1`, outOfRange},
 		{"more than 64 bits", `9999999999999999999`, outOfRange},
 		{"one above the largest", strconv.FormatUint(math.MaxInt+1, 10), outOfRange},
 		{"one below the smallest", "-" + strconv.FormatUint(math.MaxInt+2, 10), outOfRange},
-		{"more than 64 bits by an exponent", `1e19`, outOfRange},
 		{"a huge exponent", `1e1000000000`, outOfRange},
 		{"a text", `"12"`, "is text, not a number"},
 		{"null", `null`, "is null, not a number"},
@@ -171,7 +123,6 @@ func TestRecord_bool(t *testing.T) {
 	for _, tt := range []struct{ name, text, reason string }{
 		{"true as text", `"true"`, "is text, not a boolean"},
 		{"one", `1`, "is a number, not a boolean"},
-		{"zero", `0`, "is a number, not a boolean"},
 		{"null", `null`, "is null, not a boolean"},
 		{"an object", `{}`, "is an object, not a boolean"},
 		{"an array", `[true]`, "is an array, not a boolean"},
@@ -192,28 +143,19 @@ func TestRecord_time(t *testing.T) {
 	}{
 		{"seconds", `"2024-01-02T03:04:05Z"`, second},
 		{"milliseconds", `"2024-01-02T03:04:05.678Z"`, second.Add(678 * time.Millisecond)},
-		{"microseconds", `"2024-01-02T03:04:05.000000Z"`, second},
-		{"an offset of zero", `"2024-01-02T03:04:05+00:00"`, second},
 		{"another offset", `"2024-01-02T06:34:05+03:30"`, second},
 		{"an offset without a colon", `"2024-01-02T06:34:05+0330"`, second},
-		{"nanoseconds", `"2024-01-02T03:04:05.123456789Z"`, second.Add(123456789)},
 		{"twelve digits of a second", `"2024-01-02T03:04:05.123456789012Z"`, second.Add(123456789)},
 		{"no zone", `"2024-01-02T03:04:05"`, second},
-		{"no zone, milliseconds", `"2024-01-02T03:04:05.5"`, second.Add(500 * time.Millisecond)},
 		{"a space for the T", `"2024-01-02 03:04:05"`, second},
-		{"a space for the T, and a zone", `"2024-01-02 03:04:05Z"`, second},
 		{"a space for the T, and an offset", `"2024-01-02 06:34:05+03:30"`, second},
-		{"a letter in escapes", `"2024-01-02\u005403:04:05Z"`, second},
 		{"all zeros", `"0000-00-00 00:00:00"`, time.Time{}},
 		{"nothing", `""`, time.Time{}},
 		{"seconds since 1970", `1704164645`, time.Time{}},
-		{"seconds since 1970 as text", `"1704164645"`, time.Time{}},
 		{"a leap second", `"2016-12-31T23:59:60Z"`, time.Time{}},
 		{"the year 10000 in UTC", `"9999-12-31T23:00:00-01:00"`, time.Time{}},
 		{"the year -1 in UTC", `"0000-01-01T00:00:00+01:00"`, time.Time{}},
-		{"the year 99999", `"99999-01-02T03:04:05Z"`, time.Time{}},
 		{"the 31st of February", `"2024-02-31T03:04:05Z"`, time.Time{}},
-		{"words", `"yesterday"`, time.Time{}},
 		{"null", `null`, time.Time{}},
 		{"a boolean", `true`, time.Time{}},
 		{"an object", `{"a":1}`, time.Time{}},
