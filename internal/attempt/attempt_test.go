@@ -266,50 +266,6 @@ func TestTransport_ends(t *testing.T) {
 	}
 }
 
-// The same of a RoundTripper that returns what its context does, and not why it has ended.
-func TestTransport_endsWithoutACause(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		name        string
-		lasts       time.Duration // the caller's context
-		connections int           // that were used before
-		err         string
-	}{
-		{"an attempt has its time", time.Hour, 0, "no response within 15s"},
-		{"a caller has less", time.Second, 0, "context deadline exceeded"},
-		{"it is what ends an attempt on its last connection too", time.Second, 3, "context deadline exceeded"},
-	} {
-		inBubble(t, tt.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), tt.lasts)
-			defer cancel()
-			for _, next := range []tripper{
-				func(req *http.Request) (*http.Response, error) {
-					for range tt.connections {
-						httptrace.ContextClientTrace(req.Context()).GotConn(httptrace.GotConnInfo{})
-					}
-					<-req.Context().Done()
-					return nil, req.Context().Err()
-				},
-				func(req *http.Request) (*http.Response, error) {
-					return &http.Response{StatusCode: 200, Body: closing(func([]byte) (int, error) {
-						<-req.Context().Done()
-						return 0, req.Context().Err()
-					})}, nil
-				},
-			} {
-				for _, next := range []http.RoundTripper{next, hooked(next)} {
-					_, result, failure := send(newTransport(next), newRequest(t, ctx, http.MethodGet, "http://gateway.test/a"))
-					if failure != nil {
-						assert.EqualError(t, failure, tt.err)
-					} else {
-						assert.EqualError(t, result.Err, tt.err)
-					}
-				}
-			}
-		})
-	}
-}
-
 // How far an attempt without a response came, told by net/http.
 func TestTransport_phases(t *testing.T) {
 	t.Parallel()
@@ -516,12 +472,14 @@ func TestTransport_unread(t *testing.T) {
 			t.Run(tt.name+", "+end, func(t *testing.T) {
 				t.Parallel()
 				var body io.ReadCloser
+				req := newRequest(t, t.Context(), http.MethodPost, "http://gateway.test/a")
+				template := req.Body
 				resp, err := newTransport(tripper(func(req *http.Request) (*http.Response, error) {
 					body = req.Body
 					tt.use(body)
 					assert.Nil(t, req.GetBody)
 					return next(req)
-				})).RoundTrip(newRequest(t, t.Context(), http.MethodPost, "http://gateway.test/a"))
+				})).RoundTrip(req)
 				if err == nil {
 					assert.Equal(t, tt.want, resp.Body.(*attempt.Result).Unread)
 				} else {
@@ -529,9 +487,12 @@ func TestTransport_unread(t *testing.T) {
 					assert.Equal(t, tt.want, failure.Unread)
 					assert.Contains(t, "EOF; the RoundTripper returned neither a response nor an error", failure.Error())
 				}
-				n, err := body.Read(make([]byte, 1))
-				assert.Zero(t, n)
-				assert.EqualError(t, err, sealedText)
+				assert.Same(t, template, req.Body, "the caller's request is not changed")
+				for _, over := range []io.Reader{body, template} {
+					n, err := over.Read(make([]byte, 1))
+					assert.Zero(t, n)
+					assert.EqualError(t, err, sealedText)
+				}
 			})
 		}
 	}
@@ -647,36 +608,6 @@ func TestTransport_ambiguous(t *testing.T) {
 			require.Nil(t, failure)
 			assert.Equal(t, tt.want, textOf(result.Ambiguous))
 		})
-	}
-}
-
-// A RoundTripper gets what its caller has sent, and the caller keeps it as it is.
-func TestTransport_request(t *testing.T) {
-	t.Parallel()
-	type key struct{}
-	for _, method := range []string{http.MethodGet, http.MethodPost} {
-		var traced bool
-		var ctx context.Context
-		own := httptrace.WithClientTrace(context.WithValue(t.Context(), key{}, "value"), &httptrace.ClientTrace{GetConn: func(string) { traced = true }})
-		req := newRequest(t, own, method, "http://gateway.test/a")
-		body := req.Body
-		_, err := newTransport(tripper(func(got *http.Request) (*http.Response, error) {
-			ctx = got.Context()
-			assert.Equal(t, "value", ctx.Value(key{}))
-			assert.Same(t, req.URL, got.URL)
-			assert.Equal(t, []any{req.Method, req.Header, req.ContentLength}, []any{got.Method, got.Header, got.ContentLength})
-			httptrace.ContextClientTrace(ctx).GetConn("gateway.test:80")
-			return nil, io.EOF
-		})).RoundTrip(req)
-		assert.EqualError(t, err, "EOF")
-		assert.True(t, traced, "the caller's own hooks are called")
-		assert.Equal(t, own, req.Context())
-		assert.Equal(t, body, req.Body)
-		if body != nil {
-			_, err = body.Read(make([]byte, 1))
-			assert.EqualError(t, err, sealedText, "it is no body to send")
-		}
-		assert.Error(t, ctx.Err(), "nothing of the attempt is left")
 	}
 }
 
