@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/cryptogw/gateway/gatewaytest"
 )
@@ -60,4 +61,39 @@ func ExampleServer_InjectFault() {
 	// 429 Too Many Requests
 	// 201 Created
 	// 2 invoices for one order
+}
+
+// In a bubble of testing/synctest a server needs pipes instead of sockets. It
+// also works outside of a bubble, as here.
+func ExampleNewMemoryServer() {
+	gw := gatewaytest.NewMemoryServer()
+	defer gw.Close()
+	client := &http.Client{Transport: gw.Transport()}
+
+	resp, err := client.Get(gw.URL + "/api/exchange-rate")
+	if err != nil {
+		panic(err)
+	}
+	resp.Body.Close()
+	fmt.Println(gw.URL, resp.Status)
+	// Output: http://localhost/gateway 200 OK
+}
+
+func ExampleServer_Advance() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	id := gw.AddWithdrawal(gatewaytest.Withdrawal{Status: "PENDING"})
+	if err := gw.SetStatusAfter(id, 7*24*time.Hour, "COMPLETED"); err != nil {
+		panic(err)
+	}
+
+	for range 3 {
+		withdrawals := gw.Withdrawals()
+		fmt.Println(withdrawals[len(withdrawals)-1].Status)
+		gw.Advance(4 * 24 * time.Hour)
+	}
+	// Output:
+	// PENDING
+	// PENDING
+	// COMPLETED
 }

@@ -16,12 +16,6 @@ func TestWithAPIKey(t *testing.T) {
 	t.Cleanup(s.Close)
 	assert.Equal(t, "key-of-mine", s.APIKey)
 	assert.Equal(t, 200, mustTry(t, s, "GET", "/api/balance/", "", "x-api-key", "key-of-mine").status)
-	assert.NotContains(t, s.Requests()[0].Header.Get("X-Api-Key"), "mine")
-	assert.NotContains(t, s.String(), "mine")
-}
-
-func TestWithAPIKey_refused(t *testing.T) {
-	t.Parallel()
 	for _, key := range []string{"", "a key", "a\n", "schlüssel", string(make([]byte, 5000))} {
 		assert.Panics(t, func() { gatewaytest.WithAPIKey(key) })
 	}

@@ -1,19 +1,16 @@
 package gatewaytest
 
 import (
-	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
-	"unicode/utf16"
 )
 
 // redacted replaces a key.
 const redacted = "[REDACTED]"
 
-// A redactor redacts one key in every spelling and case, and every value in the place of a
+// A redactor redacts one key as it is and as URLs and JSON write it, in any case, and every value in the place of a
 // key: a merchant may send a real key to a stand-in by mistake.
 type redactor struct {
 	key   *regexp.Regexp // the key itself
@@ -22,33 +19,16 @@ type redactor struct {
 }
 
 func newRedactor(key string) redactor {
+	var spellings []string
+	quoted := quote(key)
+	for _, spelling := range []string{key, url.QueryEscape(key), url.PathEscape(key), quoted[1 : len(quoted)-1]} {
+		spellings = append(spellings, regexp.QuoteMeta(spelling))
+	}
 	return redactor{
-		key:   regexp.MustCompile(`(?i:` + spellings(key) + `)`),
+		key:   regexp.MustCompile(`(?i:` + strings.Join(spellings, "|") + `)`),
 		field: regexp.MustCompile(`("(?i:(?:x-)?api[-_]?key)"\s*:\s*)(?:"(?:[^"\\]|\\.)*"?|[^\s"{}\[\],]+)`),
 		query: regexp.MustCompile(`((?:^|[?&])(?i:(?:x-)?api[-_]?key)=)[^&#]*`),
 	}
-}
-
-// spellings returns a pattern that matches a text with each of its characters
-// plain, percent-encoded or escaped as in JSON.
-func spellings(key string) string {
-	var pattern strings.Builder
-	for _, r := range key {
-		var percent, units strings.Builder
-		for _, b := range []byte(string(r)) {
-			fmt.Fprintf(&percent, "%%%02x", b)
-		}
-		for _, unit := range utf16.Encode([]rune{r}) {
-			fmt.Fprintf(&units, `\\u%04x`, unit)
-		}
-		short, _ := json.Marshal(string(r)) // \n, \" and the like
-		fmt.Fprintf(&pattern, `(?:\\?%s|%s|%s|(?i:%s|%s))`,
-			regexp.QuoteMeta(string(r)),
-			regexp.QuoteMeta(url.QueryEscape(string(r))),
-			regexp.QuoteMeta(strings.Trim(string(short), `"`)),
-			percent.String(), units.String())
-	}
-	return pattern.String()
 }
 
 // target returns a copy of a URL, or of a text that may contain one, without keys.

@@ -156,41 +156,26 @@ func TestServer_responds(t *testing.T) {
 	}
 }
 
-// I-2
-func TestServer_outside_its_prefix(t *testing.T) {
-	t.Parallel()
-	s := start(t)
-	s.URL = strings.TrimSuffix(s.URL, "/gateway")
-	got := mustTry(t, s, "GET", "/api/networks-coins", "")
-	assert.Equal(t, 404, got.status)
-	assert.JSONEq(t, errorBody("no such route: the base URL has the path /gateway"), got.body)
-}
-
-func TestServer_allow(t *testing.T) {
+// I-2, I-17
+func TestServer_routes(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	assert.Equal(t, "GET", mustTry(t, s, "DELETE", "/api/balance/", "").header.Get("Allow"))
 	assert.Equal(t, "POST", mustTry(t, s, "PUT", "/api/invoice/create", "").header.Get("Allow"))
 	assert.Equal(t, 405, mustTry(t, s, "HEAD", "/api/exchange-rate", "").status)
 	assert.Empty(t, get(t, s, "/api/balance/").header.Get("Allow"))
-}
 
-// An identifier that is also the symbol of another coin stays an identifier.
-// I-17
-func TestServer_identifier_before_symbol(t *testing.T) {
-	t.Parallel()
-	s := start(t)
 	p := pair()
 	p.ID = "USDT"
 	s.SetCatalog([]gatewaytest.CoinNetwork{p})
 	get(t, s, "/api/networks-coins/USDT")
-	assert.Equal(t, gatewaytest.OpCoinNetwork, s.Requests()[0].Operation)
-}
-
-func TestServer_empty_catalog(t *testing.T) {
-	t.Parallel()
-	s := start(t)
+	assert.Equal(t, gatewaytest.OpCoinNetwork, s.Requests()[4].Operation, "an identifier that is also a symbol stays an identifier")
 	s.SetCatalog(nil)
 	assert.JSONEq(t, successBody(`[]`), get(t, s, "/api/networks-coins").body)
 	assert.Empty(t, s.Catalog())
+
+	s.URL = strings.TrimSuffix(s.URL, "/gateway")
+	got := mustTry(t, s, "GET", "/api/networks-coins", "")
+	assert.Equal(t, 404, got.status)
+	assert.JSONEq(t, errorBody("no such route: the base URL has the path /gateway"), got.body)
 }
