@@ -2,6 +2,7 @@ package attempt_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -260,6 +261,8 @@ func TestTransport_ends(t *testing.T) {
 				}
 				assert.EqualError(t, err, tt.err)
 				assert.Equal(t, tt.cause == nil, attempt.IsTimeout(err))
+				assert.Equal(t, tt.cause == nil, errors.Is(err, context.DeadlineExceeded))
+				assert.False(t, errors.Is(err, context.Canceled))
 				assert.Equal(t, tt.takes, time.Since(begun).Round(time.Second))
 			})
 		}
@@ -270,9 +273,11 @@ func TestTransport_ends(t *testing.T) {
 func TestTransport_phases(t *testing.T) {
 	t.Parallel()
 	refused := opError("dial", "connect", syscall.ECONNREFUSED)
-	noTLS := func(conn net.Conn) {
-		_, _ = conn.Read(make([]byte, 1<<16)) // the whole hello
-		_, _ = io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\n\r\n")
+	noTLS := func(text string) func(net.Conn) {
+		return func(conn net.Conn) {
+			_, _ = conn.Read(make([]byte, 1<<16)) // the whole hello
+			_, _ = io.WriteString(conn, text)
+		}
 	}
 	for _, tt := range []struct {
 		name, scheme string
@@ -295,7 +300,8 @@ func TestTransport_phases(t *testing.T) {
 			_, _ = conn.Read(make([]byte, 1<<16))
 		}, "tls", true, "EOF"},
 		{"no handshake", "https", false, nil, func(conn net.Conn) { _, _ = conn.Read(make([]byte, 1<<16)) }, "tls", true, "EOF"},
-		{"a server without TLS", "https", false, nil, noTLS, "tls", true, "http: server gave HTTP response to HTTPS client"},
+		{"a server without TLS", "https", false, nil, noTLS("HTTP/1.1 400 Bad Request\r\n\r\n"), "tls", true, "http: server gave HTTP response to HTTPS client"},
+		{"a server without HTTP", "https", false, nil, noTLS("SSH-2.0-OpenSSH_9.6\r\n"), "tls", true, "first record does not look like a TLS handshake"},
 		{"an end within the header", "http", false, nil, says("POST", ""), "write", true, ""},
 		{"an end within the body", "http", false, nil, says(wholeHeader+"{", ""), "write", false, ""},
 		{"an end after the body", "http", false, nil, says(wholeWrite, ""), "wait", false, "EOF"},
@@ -306,6 +312,7 @@ func TestTransport_phases(t *testing.T) {
 			if tt.dial != nil {
 				next.DialContext = func(context.Context, string, string) (net.Conn, error) { return nil, tt.dial }
 			}
+			next.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil } // as the environment has it without a proxy
 			if tt.proxy {
 				next.Proxy = http.ProxyURL(&url.URL{Scheme: "http", Host: "proxy.test:3128"})
 			}
@@ -353,6 +360,11 @@ func TestTransport_phasesOfErrors(t *testing.T) {
 			assert.Equal(t, &attempt.Error{Phase: want, Traced: hooks, Err: tt.err}, got, tt.name)
 		}
 	}
+	_, _, got := try(t, tripper(func(req *http.Request) (*http.Response, error) {
+		httptrace.ContextClientTrace(req.Context()).GotConn(httptrace.GotConnInfo{})
+		return nil, io.EOF
+	}), http.MethodGet)
+	assert.Equal(t, attempt.Write, got.Phase, "there was a connection")
 }
 
 // A peer of HTTP/2 that sends each request away moves a read to two other connections, and a write
@@ -587,6 +599,8 @@ func TestTransport_early(t *testing.T) {
 			assert.Equal(t, want, textOf(result.Ambiguous), "%s %s", method, tt.name)
 			_, result, _ = try(t, trip, method)
 			assert.NoError(t, result.Ambiguous, "%s %s, by a RoundTripper of the caller's", method, tt.name)
+			_, _, failure := try(t, hooked(func(req *http.Request) (*http.Response, error) { _, _ = trip(req); return nil, io.EOF }), method)
+			assert.EqualError(t, failure, "EOF", "%s %s, and there is no response in the end", method, tt.name)
 		}
 	}
 }
@@ -685,51 +699,69 @@ func TestResult_Close(t *testing.T) {
 	}
 }
 
-// A write sees the values and the deadline of its caller's context. Of its body a cancelled caller begins to read nothing, and
-// reads on what was begun.
+// A write sees the values and the deadline of its caller's context. Of its body a cancelled caller begins to read nothing. A
+// write that was begun goes on until it has a response, for as long as its own time, or until the caller's deadline.
 func TestTransport_callerEnds(t *testing.T) {
 	t.Parallel()
 	type valueKey struct{}
 	for _, tt := range []struct {
 		name     string
-		cancelAt int    // what was read of the body by then; below zero for before the attempt
-		read     string // of the body
-		fails    bool
+		lasts    time.Duration // the caller's context; 0 for no deadline
+		cancelAt int           // what was read of the body by then; below zero for before the attempt
+		silent   bool          // there is no response
+		read     string        // of the body
+		err      string
+		takes    time.Duration
 	}{
-		{"before the attempt", -1, "not asked", true},
-		{"before the body is read", 0, "", true},
-		{"within the body", 1, "{}", false},
-		{"after the body", 2, "{}", false},
+		{"before the attempt", time.Second, -1, false, "not asked", "the buyer has gone", 0},
+		{"before the body is read", time.Second, 0, false, "", sealedText, 0},
+		{"within the body", time.Second, 1, false, "{}", "", 0},
+		{"after the body", time.Second, 2, false, "{}", "", 0},
+		{"after the body, without a deadline", 0, 2, false, "{}", "", 0},
+		{"after the body, and no response comes before the deadline", time.Second, 2, true, "{}", "context deadline exceeded", time.Second},
+		{"after the body, and no response comes before a late deadline", time.Hour, 2, true, "{}", "no response within 30s", writeTimeout},
+		{"after the body, and no response comes at all", 0, 2, true, "{}", "no response within 30s", writeTimeout},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				ctx, stop := context.WithTimeout(context.WithValue(t.Context(), valueKey{}, "the caller's"), time.Second)
+		inBubble(t, tt.name, func(t *testing.T) {
+			ctx := context.WithValue(t.Context(), valueKey{}, "the caller's")
+			if tt.lasts > 0 {
+				bounded, stop := context.WithTimeout(ctx, tt.lasts)
 				defer stop()
-				ctx, cancel := context.WithCancelCause(ctx)
-				gone, read := errors.New("the buyer has gone"), "not asked"
-				if tt.cancelAt < 0 {
-					cancel(gone)
+				ctx = bounded
+			}
+			ctx, cancel := context.WithCancelCause(ctx)
+			gone, read, begun := errors.New("the buyer has gone"), "not asked", time.Now()
+			if tt.cancelAt < 0 {
+				cancel(gone)
+			}
+			_, _, failure := send(newTransport(tripper(func(req *http.Request) (*http.Response, error) {
+				assert.Equal(t, "the caller's", req.Context().Value(valueKey{}))
+				deadline, _ := req.Context().Deadline()
+				assert.Equal(t, min(cmp.Or(tt.lasts, writeTimeout), writeTimeout), time.Until(deadline))
+				first := make([]byte, tt.cancelAt)
+				_, err := io.ReadFull(req.Body, first)
+				assert.NoError(t, err)
+				cancel(gone)
+				rest, err := io.ReadAll(req.Body)
+				if read = string(first) + string(rest); err != nil {
+					return nil, err
 				}
-				_, _, failure := send(newTransport(tripper(func(req *http.Request) (*http.Response, error) {
-					assert.Equal(t, "the caller's", req.Context().Value(valueKey{}))
-					deadline, _ := req.Context().Deadline()
-					assert.Equal(t, time.Second, time.Until(deadline))
-					first := make([]byte, tt.cancelAt)
-					_, err := io.ReadFull(req.Body, first)
-					assert.NoError(t, err)
-					cancel(gone)
-					rest, err := io.ReadAll(req.Body)
-					if read = string(first) + string(rest); err != nil {
-						return nil, err
-					}
-					synctest.Wait()
-					assert.NoError(t, req.Context().Err())
-					return &http.Response{StatusCode: 201, Header: http.Header{}, Body: http.NoBody}, nil
-				})), newRequest(t, ctx, http.MethodPost, "http://gateway.test/a"))
-				assert.Equal(t, tt.read, read)
-				assert.Equal(t, tt.fails, failure != nil && failure.Unread && failure.Phase == attempt.Start)
-			})
+				synctest.Wait()
+				assert.NoError(t, req.Context().Err())
+				if tt.silent {
+					<-req.Context().Done()
+					return nil, req.Context().Err()
+				}
+				return &http.Response{StatusCode: 201, Header: http.Header{}, Body: http.NoBody}, nil
+			})), newRequest(t, ctx, http.MethodPost, "http://gateway.test/a"))
+			assert.Equal(t, tt.read, read)
+			assert.Equal(t, tt.takes, time.Since(begun))
+			if tt.err == "" {
+				assert.Nil(t, failure)
+				return
+			}
+			assert.EqualError(t, failure, tt.err)
+			assert.Equal(t, tt.read != "{}", failure.Unread)
 		})
 	}
 }

@@ -142,19 +142,21 @@ func TestNewPools_version(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) }))
-			server.EnableHTTP2 = true
-			server.StartTLS()
-			t.Cleanup(server.Close)
-			p := attempt.NewPools(tt.given)
-			t.Cleanup(p.CloseIdleConnections)
-			for _, next := range []*http.Transport{p.Reads, p.Invoices} {
-				next.TLSClientConfig.RootCAs = server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
-			}
-			for _, method := range []string{http.MethodGet, http.MethodPost} {
-				_, result, failure := send(newTransport(p), newRequest(t, t.Context(), method, server.URL))
-				require.Nil(t, failure)
-				assert.Equal(t, tt.want, string(result.Text()))
+			for speaksHTTP2, want := range map[bool]string{true: tt.want, false: "HTTP/1.1"} {
+				server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) }))
+				server.EnableHTTP2 = speaksHTTP2
+				server.StartTLS()
+				t.Cleanup(server.Close)
+				p := attempt.NewPools(tt.given)
+				t.Cleanup(p.CloseIdleConnections)
+				for _, next := range []*http.Transport{p.Reads, p.Invoices} {
+					next.TLSClientConfig.RootCAs = server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+				}
+				for _, method := range []string{http.MethodGet, http.MethodPost} {
+					_, result, failure := send(newTransport(p), newRequest(t, t.Context(), method, server.URL))
+					require.Nil(t, failure)
+					assert.Equal(t, want, string(result.Text()))
+				}
 			}
 		})
 	}
@@ -217,6 +219,10 @@ func TestPools_http1(t *testing.T) {
 		pools.CloseIdleConnections()
 		synctest.Wait()
 		assert.EqualValues(t, 4, closed.Load())
+
+		resp, err := pools.RoundTrip(newRequest(t, t.Context(), http.MethodGet, "http://gateway.test/a"))
+		require.NoError(t, err, "a request that is no part of an attempt")
+		_ = resp.Body.Close()
 	})
 }
 

@@ -36,6 +36,8 @@ func TestRecord_One(t *testing.T) {
 		require.Nil(t, wrong, text)
 		assert.Equal(t, documentedWhole(), *got, text)
 	}
+	_, wrong := wholeRecord.One(parsed(t, wholeWith("id", `"8EE74576-0BCF-4BFA-9C0C-DE1A8CC8FA6B"`)), "8ee74576-0bcf-4bfa-9c0c-de1a8cc8fa6b")
+	require.Nil(t, wrong, "an identifier of UUID form is the same in both cases")
 	noTime, wrong := wholeRecord.One(parsed(t, wholeWith("at", "")), "")
 	require.Nil(t, wrong)
 	assert.Zero(t, noTime.At, "a time may be missing")
