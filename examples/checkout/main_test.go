@@ -37,8 +37,12 @@ func shop(t *testing.T, gw *gatewaytest.Server, opts ...gateway.Option) *checkou
 }
 
 func post(ctx context.Context, c *checkout, target string) *httptest.ResponseRecorder {
+	return ask(ctx, c, http.MethodPost, target)
+}
+
+func ask(ctx context.Context, c *checkout, method, target string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
-	c.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodPost, target, nil))
+	c.ServeHTTP(w, httptest.NewRequestWithContext(ctx, method, target, nil))
 	return w
 }
 
@@ -62,6 +66,7 @@ func TestCheckout(t *testing.T) {
 		{"no catalog", inTether, fault(gatewaytest.OpCoinNetworks, gatewaytest.FaultPage(502)), 503, "not available", 0},
 		{"no rates", inTether, fault(gatewaytest.OpExchangeRates, gatewaytest.FaultPage(502)), 503, "not available", 0},
 		{"a refusal", inTether, fault(gatewaytest.OpCreateInvoice, gatewaytest.FaultRefuse(422, "no")), 502, "cannot be paid", 0},
+		{"a busy gateway", inTether, fault(gatewaytest.OpCreateInvoice, gatewaytest.FaultRefuse(429, "slower").RetryAfter("90")), 503, "try again", 0},
 		{"a lost response", inTether, fault(gatewaytest.OpCreateInvoice, gatewaytest.FaultCommitThenDrop()), 202, "Do not order again", 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -75,6 +80,7 @@ func TestCheckout(t *testing.T) {
 			assert.Equal(t, tt.status, w.Code, w.Body)
 			assert.Contains(t, w.Body.String(), tt.text)
 			assert.Len(t, gw.Invoices(), tt.invoices)
+			assert.Equal(t, tt.name == "a busy gateway", w.Header().Get("Retry-After") == "90")
 		})
 	}
 }
@@ -157,33 +163,18 @@ func TestCheckout_guard(t *testing.T) {
 	}
 }
 
-// A gateway that is busy says when to try again.
-func TestCheckout_busy(t *testing.T) {
-	t.Parallel()
-	gw := gatewaytest.NewServer()
-	t.Cleanup(gw.Close)
-	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultRefuse(429, "slower").RetryAfter("90"))
-	c := shop(t, gw)
-	w := post(t.Context(), c, "/orders/A-17/invoice?offer="+tether)
-	assert.Equal(t, http.StatusServiceUnavailable, w.Code)
-	assert.Equal(t, "90", w.Header().Get("Retry-After"))
-	assert.Equal(t, http.StatusCreated, post(t.Context(), c, "/orders/A-17/invoice?offer="+tether).Code)
-}
-
 // A gateway that cannot be reached gets no invoice.
 func TestCheckout_notSent(t *testing.T) {
 	t.Parallel()
 	gw := gatewaytest.NewServer()
 	t.Cleanup(gw.Close)
-	down := func(req *http.Request) (*http.Response, error) {
+	c := shop(t, gw, gateway.WithHTTPClient(&http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
 		if req.Method == http.MethodPost {
 			return nil, http.ErrServerClosed
 		}
 		return http.DefaultTransport.RoundTrip(req)
-	}
-	c := shop(t, gw, gateway.WithHTTPClient(&http.Client{Transport: roundTripper(down)}))
-	w := post(t.Context(), c, "/orders/A-17/invoice?offer="+tether)
-	assert.Equal(t, http.StatusServiceUnavailable, w.Code)
+	})}))
+	assert.Equal(t, http.StatusServiceUnavailable, post(t.Context(), c, "/orders/A-17/invoice?offer="+tether).Code)
 	assert.Empty(t, gw.Invoices())
 }
 
@@ -220,18 +211,11 @@ func TestCheckout_coins(t *testing.T) {
 	t.Cleanup(gw.Close)
 	gw.InjectFault(gatewaytest.OpCoinNetworks, 1, gatewaytest.FaultPage(502))
 	c := shop(t, gw)
-	w := coins(t, c)
+	w := ask(t.Context(), c, http.MethodGet, "/orders/A-17/coins")
 	assert.Equal(t, http.StatusServiceUnavailable, w.Code)
 	assert.Contains(t, w.Body.String(), "not available")
 
-	w = coins(t, c)
+	w = ask(t.Context(), c, http.MethodGet, "/orders/A-17/coins")
 	assert.Equal(t, http.StatusOK, w.Code)
 	assert.Contains(t, w.Body.String(), `{"id":"`+tether+`","coinSymbol":"USDT","networkName":"Tron","amount":"10.497901","payable":true}`)
-}
-
-func coins(t *testing.T, c *checkout) *httptest.ResponseRecorder {
-	t.Helper()
-	w := httptest.NewRecorder()
-	c.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/orders/A-17/coins", nil))
-	return w
 }
