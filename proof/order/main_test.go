@@ -1,7 +1,6 @@
 package order
 
 import (
-	"encoding/json"
 	"flag"
 	"io"
 	"log"
@@ -23,13 +22,4 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	log.SetOutput(io.Discard) // what net/http logs about the faults
 	goleak.VerifyTestMain(m)
-}
-
-// orderOf returns the order in a body of the stand-in's journal, from which the key was taken, or "".
-func orderOf(body []byte) string {
-	var posted struct {
-		OrderID string `json:"orderId"`
-	}
-	_ = json.Unmarshal(body, &posted)
-	return posted.OrderID
 }

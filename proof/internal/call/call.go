@@ -73,6 +73,8 @@ type Result struct {
 	Err      error
 	Response *gateway.Response // nil when it was not asked for
 	Record   *faultserver.Record
+
+	Repeatable bool // the gateway returns the first invoice of a repeated order, which is sent again
 }
 
 // Create makes the call that all of this is about.
@@ -111,7 +113,7 @@ func Returns(call func()) bool {
 }
 
 // longest is more than the timeouts of any call together, also of those in a bubble.
-const longest = 5 * time.Minute
+const longest = 9 * time.Minute
 
 // Outcome is the outcome that the client reports.
 func (r Result) Outcome() gateway.Outcome { return gateway.OutcomeOf(r.Err) }
@@ -136,7 +138,7 @@ func (r Result) Violations() []string {
 	if r.Replayed() {
 		seen.Commits++ // by an earlier call
 	}
-	wrong := slices.Concat(seen.Violations, invariant.Broken(r.Invoice, r.Err), brokenInvoice(seen, r.Err))
+	wrong := slices.Concat(seen.Violations, invariant.Broken(r.Invoice, r.Err), brokenInvoice(seen, r.Err, r.Repeatable))
 	for _, rule := range []struct {
 		holds bool
 		text  string
@@ -158,7 +160,7 @@ func (r Result) Violations() []string {
 
 // brokenInvoice returns what else is not true of a create-invoice, of which a server has
 // seen this.
-func brokenInvoice(seen faultserver.Seen, err error) (broken []string) {
+func brokenInvoice(seen faultserver.Seen, err error, repeatable bool) (broken []string) {
 	outcome := gateway.OutcomeOf(err)
 	_, isDecode := err.(*gateway.DecodeError) //nolint:errorlint // one within an unknown outcome is right
 	for _, rule := range []struct {
@@ -166,7 +168,7 @@ func brokenInvoice(seen faultserver.Seen, err error) (broken []string) {
 		text  string
 	}{
 		{seen.Commits <= 1, "an invoice was created twice"},
-		{seen.Bodies <= 1, "an invoice was sent twice"},
+		{seen.Bodies <= 1 || repeatable, "an invoice was sent twice"},
 		{err != nil || seen.Commits == 1, "a success without one invoice"},
 		{outcome != gateway.OutcomeNotSent || seen.BodyBytes == 0, "a byte of the body arrived of an invoice that was not sent"},
 		{err == nil || seen.Commits == 0 || outcome == gateway.OutcomeUnknown, "an invoice exists, and the outcome is not unknown"},
@@ -180,5 +182,6 @@ func brokenInvoice(seen faultserver.Seen, err error) (broken []string) {
 }
 
 func (r Result) equal() bool {
-	return r.Invoice != nil && r.Invoice.OrderID == r.Order && string(r.Invoice.Raw) == cmp.Or(r.Result, InvoiceResult(r.Order))
+	isOwn := r.Invoice != nil && (r.Invoice.OrderID == r.Order || r.Repeatable && strings.EqualFold(r.Invoice.OrderID, r.Order))
+	return isOwn && string(r.Invoice.Raw) == cmp.Or(r.Result, InvoiceResult(r.Order))
 }

@@ -40,7 +40,7 @@ func TestBrokenInvoice(t *testing.T) {
 		{"an invoice that was rejected", faultserver.Seen{Commits: 1, Bodies: 1}, rejected, "an invoice exists"},
 		{"not understood, and not unknown", faultserver.Seen{Bodies: 1}, &gateway.DecodeError{}, "was not understood"},
 	} {
-		broken := strings.Join(brokenInvoice(tt.seen, tt.err), "; ")
+		broken := strings.Join(brokenInvoice(tt.seen, tt.err, false), "; ")
 		assert.Contains(t, broken, tt.want, tt.name)
 		assert.Equal(t, tt.want == "", broken == "", "%s: %s", tt.name, broken)
 	}

@@ -1,0 +1,95 @@
+package order
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/cryptogw/gateway"
+)
+
+// lease is longer than a call may last by any policy of the schedules.
+const lease = 100 * time.Second
+
+// leases is a guard that outlives the processes of its merchant, as a database does: the outcome of an
+// order whose process is suspended, or could not record it, is unknown when its lease is over.
+type leases struct {
+	gateway.MemoryGuard
+	world *world
+	mu    sync.Mutex
+	held  map[string]holding // by attempt
+}
+
+// A holding is the lease of an order.
+type holding struct {
+	order gateway.Order
+	until time.Time
+}
+
+func known(o gateway.Order) string { return o.Merchant + "/" + o.Key() }
+
+// expire ends the leases that are over.
+func (l *leases) expire() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for attempt, h := range l.held {
+		if time.Now().Before(h.until) {
+			continue
+		}
+		delete(l.held, attempt)
+		_, _ = l.MemoryGuard.End(context.Background(), h.order, gateway.OrderRecord{Outcome: gateway.OutcomeUnknown, Request: h.order.Request}) // it never fails
+		l.world.Lock()
+		o := l.world.order(known(h.order))
+		o.unknown, o.ever = time.Now(), true
+		l.world.Unlock()
+	}
+}
+
+// Begin implements [gateway.OrderGuard]. The process is suspended when it has got the lease.
+func (l *leases) Begin(ctx context.Context, o gateway.Order) (gateway.Lease, error) {
+	a, _ := ctx.Value(attemptedKey{}).(*attempted)
+	if a.BeginFails {
+		a.slept = true
+		return gateway.Lease{}, errDatabase
+	}
+	l.expire()
+	answer, err := l.MemoryGuard.Begin(ctx, o)
+	if err != nil || answer.State != gateway.OrderFree {
+		return answer, err
+	}
+	o.Attempt, answer.Expires = answer.Attempt, time.Now().Add(lease)
+	l.mu.Lock()
+	l.held[o.Attempt] = holding{o, answer.Expires}
+	l.mu.Unlock()
+	if a.Suspended > 0 {
+		a.slept = true
+		_ = wait(context.Background(), a.Suspended)
+	}
+	return answer, nil
+}
+
+var errDatabase = errors.New("the database is down")
+
+// End implements [gateway.OrderGuard].
+func (l *leases) End(ctx context.Context, o gateway.Order, r gateway.OrderRecord) (gateway.OrderRecord, error) {
+	a, _ := ctx.Value(attemptedKey{}).(*attempted)
+	update := func(change func(*account)) {
+		l.world.Lock()
+		defer l.world.Unlock()
+		change(l.world.order(known(o)))
+	}
+	if a.EndFails {
+		update(func(c *account) { c.lost = true })
+		return gateway.OrderRecord{}, errDatabase
+	}
+	l.expire()
+	l.mu.Lock()
+	_, holds := l.held[o.Attempt]
+	delete(l.held, o.Attempt)
+	l.mu.Unlock()
+	if !holds && (r.Outcome == gateway.OutcomeNotSent || r.Outcome == gateway.OutcomeRejected) {
+		update(func(c *account) { c.unknown = time.Time{} }) // it ends the doubt of its expired lease
+	}
+	return l.MemoryGuard.End(ctx, o, r)
+}
