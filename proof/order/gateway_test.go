@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/cryptogw/gateway/gatewaytest"
-	"github.com/cryptogw/gateway/internal/testing/faultserver"
 	"github.com/cryptogw/gateway/proof/internal/call"
+	"github.com/cryptogw/gateway/proof/internal/faultserver"
 )
 
 // A behavior is what the simulated gateway does with one attempt, within what net/http allows a

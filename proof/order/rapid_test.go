@@ -16,9 +16,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/internal/testing/bubble"
-	"github.com/cryptogw/gateway/internal/testing/faultserver"
+	"github.com/cryptogw/gateway/proof/internal/bubble"
 	"github.com/cryptogw/gateway/proof/internal/call"
+	"github.com/cryptogw/gateway/proof/internal/faultserver"
 )
 
 // A step is a click of a buyer: the merchant calls, and calls again as long as that is safe.

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/internal/testing/faultserver"
 	"github.com/cryptogw/gateway/proof/internal/call"
+	"github.com/cryptogw/gateway/proof/internal/faultserver"
 )
 
 // lengths are those of a call without a cut.

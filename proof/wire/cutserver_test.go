@@ -12,8 +12,8 @@ import (
 	"syscall"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/internal/testing/faultserver"
 	"github.com/cryptogw/gateway/proof/internal/call"
+	"github.com/cryptogw/gateway/proof/internal/faultserver"
 )
 
 // A side is where a connection is cut.
@@ -230,14 +230,8 @@ func (s *cutServer) commit(req []byte) {
 // client still sent.
 func (s *cutServer) breakOff(c *faultserver.Conn) (late []byte) {
 	s.reach()
-	switch s.cut.how {
-	case faultserver.RST:
-		c.Reset()
+	if s.cut.how != faultserver.Stall && !c.BreakOff(s.cut.how) { // a server that stalls reads on
 		return nil
-	case faultserver.FIN:
-		if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
-			_ = half.CloseWrite()
-		}
 	}
 	late, err := io.ReadAll(c)
 	if timeout, ok := err.(net.Error); ok && timeout.Timeout() {

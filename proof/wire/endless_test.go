@@ -19,9 +19,8 @@ import (
 	"golang.org/x/net/http2"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/internal/testing/faultserver"
 	"github.com/cryptogw/gateway/proof/internal/call"
-	"github.com/cryptogw/gateway/proof/internal/h2server"
+	"github.com/cryptogw/gateway/proof/internal/faultserver"
 )
 
 // secureKinds are all kinds of transport, with the certificates of the tests where the
@@ -58,7 +57,7 @@ func dialNarrow(ctx context.Context, network, address string) (net.Conn, error) 
 
 // endlessHTTP2 returns a server with one fault at every boundary of a name, whose
 // connections end with the test.
-func endlessHTTP2(t *testing.T, where h2server.Boundary, fault h2server.Fault) *h2server.Server {
+func endlessHTTP2(t *testing.T, where faultserver.Boundary, fault faultserver.StreamFault) *faultserver.HTTP2 {
 	s := newHTTP2Server(t)
 	s.Server.Handler = faultserver.UntilDone(s.Server.Handler)
 	s.Where, s.Fault, s.EachTime = where, fault, true
@@ -69,12 +68,12 @@ func endlessHTTP2(t *testing.T, where h2server.Boundary, fault h2server.Fault) *
 // TestConnections has a server close every connection, over HTTP/2 with GOAWAY(0), which
 // net/http follows without a limit of its own. The error names the cause.
 func TestConnections(t *testing.T) {
-	goAway := h2server.GoAway(-1<<20, http2.ErrCodeNo)
+	goAway := faultserver.GoAway(-1<<20, http2.ErrCodeNo)
 	for _, k := range secureKinds(nil) {
 		for _, attempts := range []int{1, 3} {
 			t.Run(fmt.Sprintf("HTTP/2, %s, %d attempts", k.name, attempts), func(t *testing.T) {
 				t.Parallel()
-				s := endlessHTTP2(t, h2server.RequestHeader, goAway)
+				s := endlessHTTP2(t, faultserver.RequestHeader, goAway)
 				client := k.connect(t, "https://"+s.Addr(), gateway.RetryPolicy{MaxAttempts: attempts, AttemptTimeout: patient, InvoiceTimeout: patient})
 				_, err := client.Withdrawal(t.Context(), call.WithdrawalID)
 				var failure *gateway.TransportError
@@ -111,7 +110,7 @@ func TestConnections(t *testing.T) {
 // deaf sends the header of a response, and then pings and data without end, and reads
 // nothing: a client that responds to the pings waits until it can write. It is a violation
 // if the client does not close the connection.
-func deaf(c *h2server.Conn, stream uint32) bool {
+func deaf(c *faultserver.HTTP2Conn, stream uint32) bool {
 	_ = c.Net.Raw.(*net.TCPConn).SetReadBuffer(narrow)
 	c.WriteStatus(stream, "200")
 	var err error
@@ -138,7 +137,7 @@ func TestDeafPeer(t *testing.T) {
 		} {
 			t.Run(k.name+": "+name, func(t *testing.T) {
 				t.Parallel()
-				s := endlessHTTP2(t, h2server.RequestWhole, deaf)
+				s := endlessHTTP2(t, faultserver.RequestWhole, deaf)
 				client := k.connect(t, "https://"+s.Addr(), gateway.RetryPolicy{MaxAttempts: 1, AttemptTimeout: lasts.attempt, InvoiceTimeout: lasts.attempt})
 				bounded := func() context.Context {
 					ctx, cancel := context.WithTimeout(t.Context(), lasts.call)
@@ -162,7 +161,7 @@ func TestDeafPeer(t *testing.T) {
 // SECURITY.md states.
 func TestLogOfHTTP2(t *testing.T) {
 	const frames = 100
-	unknownFrames := func(c *h2server.Conn, stream uint32) bool {
+	unknownFrames := func(c *faultserver.HTTP2Conn, stream uint32) bool {
 		for range frames {
 			if c.WriteRawFrame(0xfa, 0, stream, []byte("unknown")) != nil {
 				return false
@@ -187,7 +186,7 @@ func TestLogOfHTTP2(t *testing.T) {
 				var logged safeBuffer
 				log.SetOutput(&logged)
 				defer log.SetOutput(io.Discard)
-				s := endlessHTTP2(t, h2server.RequestHeader, unknownFrames)
+				s := endlessHTTP2(t, faultserver.RequestHeader, unknownFrames)
 				if tt.protocols == onlyHTTP1 {
 					s.Handler = faultserver.UntilDone(faultserver.Secure(certificates().Server("h2", "http/1.1"), func(c *faultserver.Conn) {
 						faultserver.Respond(faultserver.Response(200, call.Enveloped(call.WithdrawalResult)))(c)

@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/internal/testing/faultserver"
 	"github.com/cryptogw/gateway/proof/internal/call"
+	"github.com/cryptogw/gateway/proof/internal/faultserver"
 )
 
 func TestFaults_BeforeAConnection(t *testing.T) {

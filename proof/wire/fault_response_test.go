@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/internal/testing/faultserver"
 	"github.com/cryptogw/gateway/proof/internal/call"
+	"github.com/cryptogw/gateway/proof/internal/faultserver"
 )
 
 // What each status means is tested by TestClient_EveryStatus.

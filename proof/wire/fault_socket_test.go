@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/internal/testing/faultserver"
 	"github.com/cryptogw/gateway/proof/internal/call"
+	"github.com/cryptogw/gateway/proof/internal/faultserver"
 )
 
 func TestFaults_Sockets(t *testing.T) {

@@ -17,11 +17,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/internal/testing/faultserver"
 	"github.com/cryptogw/gateway/internal/testing/invariant"
 	"github.com/cryptogw/gateway/internal/testing/measure"
 	"github.com/cryptogw/gateway/proof/internal/call"
-	"github.com/cryptogw/gateway/proof/internal/h2server"
+	"github.com/cryptogw/gateway/proof/internal/faultserver"
 )
 
 // A faultCase is a fault, and how a read and a create-invoice end that meet it. An
@@ -114,7 +113,7 @@ type harness struct {
 	write     bool // the call is a create-invoice
 	url       string
 	server    *faultserver.Server
-	http2     *h2server.Server // nil for HTTP/1.1
+	http2     *faultserver.HTTP2 // nil for HTTP/1.1
 	transport *http.Transport
 	tripper   http.RoundTripper // instead of transport, if it is set
 	policy    gateway.RetryPolicy

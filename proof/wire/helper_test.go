@@ -15,9 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/cryptogw/gateway/internal/testing/faultserver"
 	"github.com/cryptogw/gateway/internal/testing/invariant"
 	"github.com/cryptogw/gateway/proof/internal/call"
+	"github.com/cryptogw/gateway/proof/internal/faultserver"
 )
 
 // canary is the key of every client here. No text may show it.

@@ -18,15 +18,14 @@ import (
 	"golang.org/x/net/http2"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/internal/testing/faultserver"
 	"github.com/cryptogw/gateway/proof/internal/call"
-	"github.com/cryptogw/gateway/proof/internal/h2server"
+	"github.com/cryptogw/gateway/proof/internal/faultserver"
 )
 
 // newHTTP2Server returns one that commits the invoice of call.Target.
-func newHTTP2Server(t require.TestingT) *h2server.Server {
+func newHTTP2Server(t require.TestingT) *faultserver.HTTP2 {
 	server := listening(t, nil)
-	return h2server.New(server, certificates().Server("h2"), func(post bool, body []byte) string {
+	return faultserver.NewHTTP2(server, certificates().Server("h2"), func(post bool, body []byte) string {
 		if !post {
 			return call.Enveloped(call.WithdrawalResult)
 		}
@@ -39,7 +38,7 @@ func newHTTP2Server(t require.TestingT) *h2server.Server {
 }
 
 // http2Transport is a caller's own, that leads to server and nowhere else.
-func http2Transport(server *h2server.Server) *http.Transport {
+func http2Transport(server *faultserver.HTTP2) *http.Transport {
 	return &http.Transport{
 		TLSClientConfig: certificates().Client(), ForceAttemptHTTP2: true,
 		HTTP2:       &http.HTTP2Config{SendPingTimeout: 4 * short, PingTimeout: 4 * short},
@@ -52,12 +51,12 @@ type http2Call struct {
 	write  bool
 	reused bool
 	policy gateway.RetryPolicy
-	set    func(s *h2server.Server)
+	set    func(s *faultserver.HTTP2)
 }
 
 // call makes the call, from a new server until nothing is open. Of a read only
 // err is of use in the result.
-func (c http2Call) call(t require.TestingT) (*h2server.Server, call.Result, *gateway.Withdrawal) {
+func (c http2Call) call(t require.TestingT) (*faultserver.HTTP2, call.Result, *gateway.Withdrawal) {
 	server := newHTTP2Server(t)
 	if c.set != nil {
 		c.set(server)
@@ -103,10 +102,10 @@ func TestHTTP2_EveryBoundary(t *testing.T) {
 		c.policy = gateway.RetryPolicy{AttemptTimeout: 40 * short, InvoiceTimeout: 40 * short}
 		var jobs []func()
 		for at, where := range healthy.Passed() {
-			for what, fault := range h2server.Faults() {
+			for what, fault := range faultserver.StreamFaults() {
 				name := fmt.Sprintf("%s, after %s (%d), %s", of, where, at, what)
 				one := c
-				one.set = func(s *h2server.Server) { s.At, s.Fault = at, fault }
+				one.set = func(s *faultserver.HTTP2) { s.At, s.Fault = at, fault }
 				jobs = append(jobs, func() { one.check(t, name, all) })
 			}
 		}
@@ -159,15 +158,15 @@ func TestHTTP2_NotSent(t *testing.T) {
 	t.Run("a used connection takes no more streams, then goes away while the order waits for one", func(t *testing.T) {
 		t.Parallel()
 		// net/http leaves it waiting or fails it, by release; either way it was not sent, and is tried again.
-		s, r := full(t, h2server.GoAway(0, http2.ErrCodeNo), true, 2*short)
+		s, r := full(t, faultserver.GoAway(0, http2.ErrCodeNo), true, 2*short)
 		assert.Empty(t, r.Violations())
 		assert.NoError(t, r.Err)
 		assert.Equal(t, 2, s.Conns())
 	})
 	t.Run("a used connection went away without an error, and another takes the order", func(t *testing.T) {
 		t.Parallel()
-		s, r, _ := http2Call{write: true, reused: true, set: func(s *h2server.Server) {
-			s.Where, s.Fault = h2server.ResponseHeader, h2server.GoAway(0, http2.ErrCodeNo)
+		s, r, _ := http2Call{write: true, reused: true, set: func(s *faultserver.HTTP2) {
+			s.Where, s.Fault = faultserver.ResponseHeader, faultserver.GoAway(0, http2.ErrCodeNo)
 			s.Start()
 		}}.call(t)
 		assert.Empty(t, r.Violations())
@@ -178,14 +177,14 @@ func TestHTTP2_NotSent(t *testing.T) {
 
 // full places an order while a used connection is full. Once the order waits,
 // then happens to that connection; strict allows no other beside it.
-func full(t *testing.T, then h2server.Fault, strict bool, timeout time.Duration) (*h2server.Server, call.Result) {
+func full(t *testing.T, then faultserver.StreamFault, strict bool, timeout time.Duration) (*faultserver.HTTP2, call.Result) {
 	s := newHTTP2Server(t)
 	waits, isFull := make(chan struct{}), make(chan struct{})
 	acks := 0
-	s.Where, s.Fault = h2server.Committed, func(c *h2server.Conn, _ uint32) bool {
+	s.Where, s.Fault = faultserver.Committed, func(c *faultserver.HTTP2Conn, _ uint32) bool {
 		return c.WriteSettings(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 0}) == nil
 	}
-	s.OnSettingsAck = func(c *h2server.Conn) bool {
+	s.OnSettingsAck = func(c *faultserver.HTTP2Conn) bool {
 		if acks++; acks != 2 || c.Net.Number != 1 {
 			return true
 		}
@@ -222,7 +221,7 @@ func full(t *testing.T, then h2server.Fault, strict bool, timeout time.Duration)
 func TestHTTP2_BlackHole(t *testing.T) {
 	certificates()
 	s := newHTTP2Server(t)
-	s.Where, s.Fault = h2server.RequestHeader, h2server.Break(faultserver.Stall)
+	s.Where, s.Fault = faultserver.RequestHeader, faultserver.BreakOff(faultserver.Stall)
 	client, err := gateway.New("https://"+call.Host+"/merchant", canary, gateway.WithHTTPClient(&http.Client{Transport: http2Transport(s)}))
 	require.NoError(t, err)
 	_, err = client.CreateInvoice(t.Context(), call.Order("earlier"))
@@ -263,9 +262,9 @@ func TestHTTP2_PlainClientDoubles(t *testing.T) {
 					want = n
 				}
 			}
-			assert.Equal(t, want, plainCommits(t, h2server.Reset(c.code)), "a plain client, with %s", runtime.Version())
+			assert.Equal(t, want, plainCommits(t, faultserver.ResetStream(c.code)), "a plain client, with %s", runtime.Version())
 
-			s, r, _ := http2Call{write: true, set: func(s *h2server.Server) { s.Where, s.Fault = h2server.Committed, h2server.Reset(c.code) }}.call(t)
+			s, r, _ := http2Call{write: true, set: func(s *faultserver.HTTP2) { s.Where, s.Fault = faultserver.Committed, faultserver.ResetStream(c.code) }}.call(t)
 			assert.Empty(t, r.Violations())
 			assert.Equal(t, 1, s.Record.Seen().Commits, "this client")
 			assert.Equal(t, gateway.OutcomeUnknown, r.Outcome())
@@ -275,9 +274,9 @@ func TestHTTP2_PlainClientDoubles(t *testing.T) {
 
 // plainCommits posts an invoice as anybody would, and returns how many there
 // are then.
-func plainCommits(t *testing.T, fault h2server.Fault) int {
+func plainCommits(t *testing.T, fault faultserver.StreamFault) int {
 	s := newHTTP2Server(t)
-	s.Where, s.Fault = h2server.Committed, fault
+	s.Where, s.Fault = faultserver.Committed, fault
 	s.Start()
 	transport := http2Transport(s)
 	body := fmt.Sprintf(`{"apiKey":%q,"orderId":%q,"price":"10.50","amount":"10.50","baseCurrency":"usd","coinSymbol":"USDT","networkName":"T"}`, canary, call.Target)

@@ -15,9 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/internal/testing/faultserver"
 	"github.com/cryptogw/gateway/proof/internal/call"
-	"github.com/cryptogw/gateway/proof/internal/h2server"
+	"github.com/cryptogw/gateway/proof/internal/faultserver"
 )
 
 // TestSilence has a proxy fall silent under invoices over HTTP/2, as after a failover without a reset: the
@@ -29,7 +28,7 @@ func TestSilence(t *testing.T) {
 			s, l, all := newHTTP2Server(t), &ledger{}, &call.Summary{}
 			s.Server.Handler = faultserver.UntilDone(s.Server.Handler)
 			s.Respond = func(_ bool, body []byte) string { return l.create(body) }
-			s.Where, s.Fault = h2server.Committed, h2server.Break(faultserver.Stall)
+			s.Where, s.Fault = faultserver.Committed, faultserver.BreakOff(faultserver.Stall)
 			client := k.connect(t, "https://"+s.Addr(), gateway.RetryPolicy{})
 			create := func(order string) call.Result {
 				r := call.Create(t.Context(), client, order, l.of(order))

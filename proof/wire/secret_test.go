@@ -14,8 +14,8 @@ import (
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/internal/testing/documented/everycall"
-	"github.com/cryptogw/gateway/internal/testing/faultserver"
 	"github.com/cryptogw/gateway/internal/testing/invariant"
+	"github.com/cryptogw/gateway/proof/internal/faultserver"
 )
 
 // assertSilent asserts that nothing that prints, encodes, logs or dumps v shows a key.

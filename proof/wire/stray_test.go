@@ -17,9 +17,8 @@ import (
 	"golang.org/x/net/http2"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/internal/testing/faultserver"
 	"github.com/cryptogw/gateway/proof/internal/call"
-	"github.com/cryptogw/gateway/proof/internal/h2server"
+	"github.com/cryptogw/gateway/proof/internal/faultserver"
 )
 
 // invoices is how many invoices each kind of stray response is tried with.
@@ -242,10 +241,10 @@ func TestStray_HTTP2(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l, all, seen := &ledger{}, &call.Summary{}, make(chan bool)
-			server := h2server.New(listening(t, nil), certificates().Server("h2"), func(_ bool, body []byte) string { return l.create(body) })
+			server := faultserver.NewHTTP2(listening(t, nil), certificates().Server("h2"), func(_ bool, body []byte) string { return l.create(body) })
 			frames := 0
-			server.Where, server.EachTime = h2server.ResponseData, true
-			server.Fault = func(c *h2server.Conn, stream uint32) bool {
+			server.Where, server.EachTime = faultserver.ResponseData, true
+			server.Fault = func(c *faultserver.HTTP2Conn, stream uint32) bool {
 				if frames++; frames%3 != 0 {
 					return true // the response to the invoice has three frames
 				}
@@ -274,7 +273,7 @@ func TestStray_HTTP2(t *testing.T) {
 }
 
 // isSeen waits until the client has read what was sent. It reports whether the connection is open.
-func isSeen(c *h2server.Conn) bool {
+func isSeen(c *faultserver.HTTP2Conn) bool {
 	_ = c.WritePing(false, [8]byte{1})
 	for {
 		frame, err := c.ReadFrame()

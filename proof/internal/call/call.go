@@ -14,8 +14,8 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/internal/testing/faultserver"
 	"github.com/cryptogw/gateway/internal/testing/invariant"
+	"github.com/cryptogw/gateway/proof/internal/faultserver"
 )
 
 // What the servers of the proof and their clients agree on.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/gatewaytest"
-	"github.com/cryptogw/gateway/internal/testing/faultserver"
+	"github.com/cryptogw/gateway/proof/internal/faultserver"
 )
 
 // Each of these is found when it is broken, or it proves nothing.

@@ -1,18 +1,16 @@
-// Package faultserver is test support: a raw server for tests of what goes
-// wrong on a connection, and client connections that break after a given number
-// of bytes. No program uses it; the tests of the client import it, those beside
-// the code in memory (in synctest bubbles, where time is free) and those of
-// package wire of module proof, also on TCP.
+// Package faultserver has a raw server for tests of what goes wrong on a connection, over HTTP/1.1 and frame by frame
+// over HTTP/2, and client connections that break after a given number of bytes. It works on TCP and in
+// memory, in synctest bubbles, where time is free.
 //
-// A fault is a [Handler], the server's side of one connection:
+// A fault over HTTP/1.1 is a [Handler], the server's side of one connection:
 //
 //	server := faultserver.New(faultserver.EachRequest(func(c *faultserver.Conn) bool {
 //		return c.Send(faultserver.Response(200, body)) && c.Send(faultserver.Response(400, stray))
 //	}))
 //	transport := &http.Transport{DialContext: server.DialContext}
 //
-// What has arrived is in the server's [Record]. HTTP/2 is spoken by the handler
-// of proof/internal/h2server.
+// Over HTTP/2 a fault is a [StreamFault] at a [Boundary] between two frames. What has arrived is in the server's
+// [Record].
 package faultserver
 
 import (

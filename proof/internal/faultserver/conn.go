@@ -157,6 +157,22 @@ func (c *Conn) Hold() { _, _ = io.Copy(io.Discard, c.Conn) }
 // Stop neither reads nor writes until the test is over.
 func (c *Conn) Stop() { <-c.Server.Done() }
 
+// BreakOff ends the connection. It reports whether more may arrive. A stall goes on until the test is over.
+func (c *Conn) BreakOff(how Manner) (goesOn bool) {
+	switch how {
+	case RST:
+		c.Reset()
+		return false
+	case FIN:
+		if half, ok := c.Raw.(interface{ CloseWrite() error }); ok {
+			_ = half.CloseWrite()
+		}
+	default:
+		c.Stop()
+	}
+	return true
+}
+
 // Reset ends the connection with RST, where it is on TCP.
 func (c *Conn) Reset() { reset(c.Raw) }
 

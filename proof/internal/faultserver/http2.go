@@ -1,13 +1,4 @@
-// Package h2server speaks the server's side of HTTP/2 frame by frame, so that it
-// can do what no correct server does. It is test support.
-//
-// After each frame that it reads or writes there is a [Boundary], at which a
-// [Fault] may happen. A new fault is one function:
-//
-//	storm := func(c *h2server.Conn, stream uint32) bool {
-//		return c.WriteGoAway(0, http2.ErrCodeNo, nil) == nil
-//	}
-package h2server
+package faultserver
 
 import (
 	"bytes"
@@ -20,8 +11,6 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
-
-	"github.com/cryptogw/gateway/internal/testing/faultserver"
 )
 
 // A Boundary is a place between two frames of a request and its response.
@@ -39,59 +28,56 @@ const (
 	ResponseData   Boundary = "a frame of the response's body"
 )
 
-// A Fault is what happens at a boundary. It reports whether the connection goes
-// on.
-type Fault func(c *Conn, stream uint32) bool
+// A StreamFault is what happens at a boundary. It reports whether the connection goes on.
+type StreamFault func(c *HTTP2Conn, stream uint32) bool
 
-// A Server responds to every request, and has one fault. Its fields are set
-// before the first connection.
-type Server struct {
-	*faultserver.Server
+// An HTTP2 speaks the server's side of HTTP/2 frame by frame, so that it can do what no correct server does. It
+// responds to every request, and has one fault. Its fields are set before the first connection.
+type HTTP2 struct {
+	*Server
 
-	TLS     *tls.Config // offers h2
+	TLS     *tls.Config // offers h2; nil for HTTP/2 without TLS
 	Respond func(post bool, body []byte) (response string)
 	Window  uint32 // bytes of a body that may come before more are allowed
-	Streams uint32 // how many may be open at once
 
-	Fault    Fault
+	Fault    StreamFault
 	Where    Boundary // of the fault: the first of this name
 	At       int      // of the fault, if Where is "": the boundary, counted since Start
 	EachTime bool     // the fault happens at every boundary of its name
 
-	OnSettingsAck func(c *Conn) bool // reports whether the connection goes on; may be nil
+	OnSettingsAck func(c *HTTP2Conn) bool // reports whether the connection goes on; may be nil
 
 	mu      sync.Mutex
 	started bool
 	faulty  bool // the fault has happened
 	passed  []Boundary
-	leaving []*Conn // those that sent GOAWAY
+	leaving []*HTTP2Conn // those that sent GOAWAY
 }
 
-// New makes server speak HTTP/2.
-func New(server *faultserver.Server, config *tls.Config, respond func(post bool, body []byte) string) *Server {
-	s := &Server{Server: server, TLS: config, Respond: respond, Window: 48, Streams: 100, At: -1}
+// NewHTTP2 makes server speak HTTP/2.
+func NewHTTP2(server *Server, config *tls.Config, respond func(post bool, body []byte) string) *HTTP2 {
+	s := &HTTP2{Server: server, TLS: config, Respond: respond, Window: 48, At: -1}
 	server.Handler = s.serve
 	return s
 }
 
 // Start begins the call that the fault is for; before it there is none.
-func (s *Server) Start() {
+func (s *HTTP2) Start() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.started = true
 }
 
 // Passed are the boundaries since Start without the one of the fault.
-func (s *Server) Passed() []Boundary {
+func (s *HTTP2) Passed() []Boundary {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]Boundary(nil), s.passed...)
 }
 
-// Close waits until all connections are gone. A connection that sent GOAWAY is
-// ended here: net/http may leave it open when it gave up a request that waited
-// for it.
-func (s *Server) Close() {
+// Close waits until all connections are gone. A connection that sent GOAWAY is ended here: net/http may leave it
+// open when it gave up a request that waited for it.
+func (s *HTTP2) Close() {
 	s.Finish()
 	s.mu.Lock()
 	for _, c := range s.leaving {
@@ -101,11 +87,11 @@ func (s *Server) Close() {
 	s.Server.Close()
 }
 
-// A Conn is the server's side of a connection.
-type Conn struct {
+// An HTTP2Conn is the server's side of a connection.
+type HTTP2Conn struct {
 	*http2.Framer
-	Net    *faultserver.Conn
-	Server *Server
+	Net    *Conn
+	Server *HTTP2
 	Mute   bool // it reads on and sends nothing
 
 	bodies map[uint32]*bytes.Buffer // of requests that have not ended
@@ -113,44 +99,33 @@ type Conn struct {
 	reset  map[uint32]bool
 }
 
-func (s *Server) serve(raw *faultserver.Conn) {
-	faultserver.Secure(s.TLS, func(secure *faultserver.Conn) {
-		c := &Conn{
-			Framer: http2.NewFramer(secure, secure), Net: secure, Server: s,
-			bodies: map[uint32]*bytes.Buffer{}, posts: map[uint32]bool{}, reset: map[uint32]bool{},
+func (s *HTTP2) serve(raw *Conn) {
+	if s.TLS != nil {
+		raw.Conn = tls.Server(raw.Conn, s.TLS)
+	}
+	c := &HTTP2Conn{
+		Framer: http2.NewFramer(raw, raw), Net: raw, Server: s,
+		bodies: map[uint32]*bytes.Buffer{}, posts: map[uint32]bool{}, reset: map[uint32]bool{},
+	}
+	c.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+	defer func() { // what arrived of requests that did not end
+		for _, body := range c.bodies {
+			s.Record.Arrived(body.Len(), false)
 		}
-		c.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
-		defer c.recordUnended()
-		if secure.Conn.(*tls.Conn).HandshakeContext(context.Background()) != nil || !c.pass(Handshake, 0) || !c.begin() {
-			return
-		}
-		for c.next() {
-		}
-	})(raw)
-}
-
-// begin exchanges the preface and the settings.
-func (c *Conn) begin() bool {
+	}()
+	if secure, ok := raw.Conn.(*tls.Conn); ok && secure.HandshakeContext(context.Background()) != nil || !c.pass(Handshake, 0) {
+		return
+	}
 	if _, err := io.ReadFull(c.Net, make([]byte, len(http2.ClientPreface))); err != nil {
-		return false
+		return
 	}
-	_ = c.WriteSettings(
-		http2.Setting{ID: http2.SettingInitialWindowSize, Val: c.Server.Window},
-		http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: c.Server.Streams},
-	)
-	return c.pass(Settings, 0)
-}
-
-// recordUnended records what arrived of requests that did not end.
-func (c *Conn) recordUnended() {
-	for _, body := range c.bodies {
-		c.Server.Record.Arrived(body.Len(), false)
+	_ = c.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: s.Window}, http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 100})
+	for goesOn := c.pass(Settings, 0); goesOn; goesOn = c.next() {
 	}
 }
 
-// pass reaches a boundary, where the fault may happen. It reports whether the
-// connection goes on.
-func (c *Conn) pass(where Boundary, stream uint32) bool {
+// pass reaches a boundary, where the fault may happen. It reports whether the connection goes on.
+func (c *HTTP2Conn) pass(where Boundary, stream uint32) bool {
 	s := c.Server
 	s.mu.Lock()
 	active := s.started && s.Fault != nil && (s.EachTime || !s.faulty)
@@ -165,7 +140,7 @@ func (c *Conn) pass(where Boundary, stream uint32) bool {
 }
 
 // next reads a frame. It reports whether the connection goes on.
-func (c *Conn) next() bool {
+func (c *HTTP2Conn) next() bool {
 	frame, err := c.ReadFrame()
 	if err != nil {
 		return false
@@ -187,44 +162,38 @@ func (c *Conn) next() bool {
 		c.posts[stream], c.bodies[stream] = f.PseudoValue("method") == "POST", &bytes.Buffer{}
 		return c.proceed(RequestHeader, stream, f.StreamEnded())
 	case *http2.DataFrame:
-		return c.data(f)
+		if body, begun := c.bodies[stream]; begun {
+			body.Write(f.Data())
+		}
+		if n := uint32(len(f.Data())); n > 0 && !c.Mute && !f.StreamEnded() {
+			_ = c.WriteWindowUpdate(stream, n)
+		}
+		return c.proceed(RequestData, stream, f.StreamEnded())
 	}
 	return true
 }
 
-func (c *Conn) data(f *http2.DataFrame) bool {
-	stream := f.Header().StreamID
-	if body, begun := c.bodies[stream]; begun {
-		body.Write(f.Data())
-	}
-	if n := uint32(len(f.Data())); n > 0 && !c.Mute && !f.StreamEnded() {
-		_ = c.WriteWindowUpdate(stream, n)
-	}
-	return c.proceed(RequestData, stream, f.StreamEnded())
-}
-
 // silent reports whether nothing may be sent on a stream.
-func (c *Conn) silent(stream uint32) bool { return c.Mute || c.reset[stream] }
+func (c *HTTP2Conn) silent(stream uint32) bool { return c.Mute || c.reset[stream] }
 
 // proceed passes a boundary, and responds to a request that is whole.
-func (c *Conn) proceed(where Boundary, stream uint32, ended bool) bool {
+func (c *HTTP2Conn) proceed(where Boundary, stream uint32, ended bool) bool {
 	var body []byte
 	if ended && c.bodies[stream] != nil {
 		body = c.bodies[stream].Bytes()
 		delete(c.bodies, stream)
 		c.Server.Record.Arrived(len(body), true)
 	}
-	if c.silent(stream) {
-		return true
+	if !ended {
+		return c.silent(stream) || c.pass(where, stream)
 	}
-	if !c.pass(where, stream) {
-		return false
-	}
-	if !ended || c.silent(stream) {
-		return true
-	}
-	if !c.pass(RequestWhole, stream) {
-		return false
+	for _, where := range []Boundary{where, RequestWhole} {
+		if c.silent(stream) {
+			return true
+		}
+		if !c.pass(where, stream) {
+			return false
+		}
 	}
 	if c.silent(stream) {
 		return true
@@ -234,7 +203,7 @@ func (c *Conn) proceed(where Boundary, stream uint32, ended bool) bool {
 }
 
 // respond sends a header and three frames of data.
-func (c *Conn) respond(stream uint32, body string) bool {
+func (c *HTTP2Conn) respond(stream uint32, body string) bool {
 	third := len(body) / 3
 	for i, part := range []string{"", body[:third], body[third : 2*third], body[2*third:]} {
 		if c.silent(stream) {
@@ -255,24 +224,24 @@ func (c *Conn) respond(stream uint32, body string) bool {
 }
 
 // WriteStatus writes the header of a response.
-func (c *Conn) WriteStatus(stream uint32, status string) {
+func (c *HTTP2Conn) WriteStatus(stream uint32, status string) {
 	var block bytes.Buffer
 	_ = hpack.NewEncoder(&block).WriteField(hpack.HeaderField{Name: ":status", Value: status})
 	_ = c.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block.Bytes(), EndHeaders: true})
 }
 
-// Reset resets the stream.
-func Reset(code http2.ErrCode) Fault {
-	return func(c *Conn, stream uint32) bool {
+// ResetStream resets the stream.
+func ResetStream(code http2.ErrCode) StreamFault {
+	return func(c *HTTP2Conn, stream uint32) bool {
 		c.reset[stream] = true
 		return c.WriteRSTStream(max(stream, 1), code) == nil
 	}
 }
 
-// GoAway reports that no stream after the one at offset from this was
-// processed, and reads on until the client has closed the connection.
-func GoAway(offset int, code http2.ErrCode) Fault {
-	return func(c *Conn, stream uint32) bool {
+// GoAway reports that no stream after the one at offset from this was processed, and reads on until the client
+// has closed the connection.
+func GoAway(offset int, code http2.ErrCode) StreamFault {
+	return func(c *HTTP2Conn, stream uint32) bool {
 		s := c.Server
 		s.mu.Lock()
 		s.leaving = append(s.leaving, c)
@@ -284,38 +253,27 @@ func GoAway(offset int, code http2.ErrCode) Fault {
 	}
 }
 
-// Break ends the connection.
-func Break(how faultserver.Manner) Fault {
-	return func(c *Conn, _ uint32) bool {
-		switch how {
-		case faultserver.RST:
-			c.Net.Reset()
-			return false
-		case faultserver.FIN:
-			if tcp, ok := c.Net.Raw.(interface{ CloseWrite() error }); ok {
-				_ = tcp.CloseWrite()
-			}
-		default:
-			c.Net.Stop()
-		}
+// BreakOff ends the connection.
+func BreakOff(how Manner) StreamFault {
+	return func(c *HTTP2Conn, _ uint32) bool {
 		c.Mute = true
-		return true // to see what still arrives
+		return c.Net.BreakOff(how) // to see what still arrives
 	}
 }
 
-// Faults are all of the above, by name.
-func Faults() map[string]Fault {
-	all := map[string]Fault{
-		"the connection is closed":                       Break(faultserver.FIN),
-		"the connection is reset":                        Break(faultserver.RST),
-		"the server neither reads nor responds":          Break(faultserver.Stall),
+// StreamFaults are all of the above, by name.
+func StreamFaults() map[string]StreamFault {
+	all := map[string]StreamFault{
+		"the connection is closed":                       BreakOff(FIN),
+		"the connection is reset":                        BreakOff(RST),
+		"the server neither reads nor responds":          BreakOff(Stall),
 		"the server goes away without the stream":        GoAway(-2, http2.ErrCodeNo),
 		"the server goes away with the stream":           GoAway(0, http2.ErrCodeNo),
 		"the server goes away in error":                  GoAway(-2, http2.ErrCodeEnhanceYourCalm),
 		"the server goes away in error, with the stream": GoAway(0, http2.ErrCodeInternal),
 	}
 	for code := http2.ErrCodeNo; code <= http2.ErrCodeHTTP11Required; code++ {
-		all[fmt.Sprintf("the stream is reset with %v", code)] = Reset(code)
+		all[fmt.Sprintf("the stream is reset with %v", code)] = ResetStream(code)
 	}
 	return all
 }

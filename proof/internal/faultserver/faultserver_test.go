@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/cryptogw/gateway/internal/testing/faultserver"
+	"github.com/cryptogw/gateway/proof/internal/faultserver"
 )
 
 func post(t *testing.T, server *faultserver.Server, scheme string, config *tls.Config) (string, error) {
