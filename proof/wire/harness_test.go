@@ -29,7 +29,6 @@ type faultCase struct {
 	name        string
 	setup       func(h *harness)
 	read, write expectation
-	memory      uint64 // bytes that a read or a refused invoice may allocate; 0 is not checked
 }
 
 // A place is where the client and the server meet.
@@ -67,31 +66,69 @@ type expectation struct {
 
 const anyNumber = -1
 
-// runFaults runs each case as a read and as a create-invoice.
+// done is a success after so many requests, on so many connections; 0 is not checked.
+func done(requests, dials int) expectation {
+	return expectation{kind: success, requests: requests, dials: dials}
+}
+
+// failed is a read without a response in so many attempts, the last of which ended in a phase. Each of them was a
+// whole request if it waited for the response.
+func failed(phase gateway.Phase, attempts int, is ...error) expectation {
+	e := expectation{kind: transportFailure, phase: phase, attempts: attempts, is: is}
+	if phase == gateway.PhaseWait || phase == gateway.PhaseRead {
+		e.requests = attempts
+	}
+	return e
+}
+
+// undecoded is a read whose response cannot be decoded.
+func undecoded(requests int) expectation { return expectation{kind: decodeFailure, requests: requests} }
+
+// apiError is a read that the service answers with a status in each of so many attempts.
+func apiError(status, attempts int) expectation {
+	return expectation{kind: apiFailure, status: status, attempts: attempts, requests: attempts}
+}
+
+// unsent is an invoice that was not sent in so many attempts.
+func unsent(phase gateway.Phase, attempts int, is ...error) expectation {
+	return expectation{kind: notSent, phase: phase, attempts: attempts, is: is}
+}
+
+// unsure is an invoice that was sent once, and may exist.
+func unsure(phase gateway.Phase, is ...error) expectation {
+	return expectation{kind: unknown, phase: phase, attempts: 1, requests: 1, is: is}
+}
+
+func (e expectation) at(status int) expectation      { e.status = status; return e }
+func (e expectation) after(requests int) expectation { e.requests = requests; return e }
+func (e expectation) over(dials int) expectation     { e.dials = dials; return e }
+func (e expectation) saying(text string) expectation { e.text = text; return e }
+func (e expectation) keeping(b string) expectation   { e.body = b; return e }
+func (e expectation) committed() expectation         { e.commits = 1; return e }
+
+// runFaults runs each case as a read and as a create-invoice, beside the others.
 func runFaults(t *testing.T, at place, cases []faultCase) {
 	certificates()
 	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			c.run(t, at, "read", c.read)
-			c.run(t, at, "create-invoice", c.write)
-		})
+		c.run(t, at, (*testing.T).Parallel)
 	}
 }
 
-func (c faultCase) run(t *testing.T, at place, name string, want expectation) {
-	if want.kind == "" {
-		return
-	}
-	t.Run(name, func(t *testing.T) {
-		if c.memory == 0 { // what else runs allocates, too
-			t.Parallel()
+func (c faultCase) run(t *testing.T, at place, begin func(*testing.T)) {
+	t.Run(c.name, func(t *testing.T) {
+		for name, want := range map[string]expectation{"read": c.read, "create-invoice": c.write} {
+			if want.kind == "" {
+				continue
+			}
+			t.Run(name, func(t *testing.T) {
+				begin(t)
+				at.test(t, func(t *testing.T) {
+					h := newHarness(t, at, name != "read")
+					c.setup(h)
+					h.assert(want)
+				})
+			})
 		}
-		at.test(t, func(t *testing.T) {
-			h := newHarness(t, at, name != "read")
-			c.setup(h)
-			h.memory = c.memory
-			h.assert(want)
-		})
 	})
 }
 
@@ -124,7 +161,7 @@ type harness struct {
 	made      *gateway.Client
 	hosts     []string // that may be connected to, beside the gateway's
 	secrets   []string // what must not be in an error, beside the key
-	memory    uint64   // that of the faultCase
+	memory    uint64   // bytes that a call may allocate; 0 is not checked
 }
 
 func newHarness(t *testing.T, at place, write bool) *harness {
@@ -175,6 +212,19 @@ func (h *harness) warm() {
 	}
 	require.NoError(h, err)
 	h.server.Record.Reset()
+}
+
+// breaking makes the first connection one that can be armed to break, once it is there.
+func (h *harness) breaking() (first func() *faultserver.BreakingConn) {
+	var conn *faultserver.BreakingConn
+	h.server.WrapClient = func(c net.Conn, number int) net.Conn {
+		if number > 1 {
+			return c
+		}
+		conn = faultserver.NewBreakingConn(c, nil)
+		return conn
+	}
+	return func() *faultserver.BreakingConn { return conn }
 }
 
 // commit records an invoice, if the call is for one.
@@ -297,7 +347,11 @@ func (h *harness) assertRecord(want expectation) {
 		assert.Len(h, h.server.Dialed(), want.dials, "connections that were dialed")
 	}
 	if h.write {
-		assert.Equal(h, want.commits, seen.Commits, "invoices that the server created")
+		commits := want.commits
+		if want.kind == success {
+			commits = 1
+		}
+		assert.Equal(h, commits, seen.Commits, "invoices that the server created")
 		assert.LessOrEqual(h, seen.Requests, 1, "an invoice was sent twice")
 	}
 	for _, addr := range h.server.Dialed() {

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptrace"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -21,6 +23,58 @@ import (
 	"github.com/cryptogw/gateway/proof/internal/call"
 	"github.com/cryptogw/gateway/proof/internal/faultserver"
 )
+
+// Faults that TestHTTP2_EveryBoundary does not cause: those of every attempt, and of connections that were used.
+func TestFaults_HTTP2(t *testing.T) {
+	eachTime := func(where faultserver.Boundary, fault faultserver.StreamFault) func(*harness) {
+		return speakHTTP2(func(s *faultserver.HTTP2) { s.Where, s.Fault, s.EachTime = where, fault, true })
+	}
+	runFaults(t, onSockets, []faultCase{
+		{"there is no fault", speakHTTP2(func(*faultserver.HTTP2) {}), done(1, 1), done(1, 1)},
+		{"the stream is refused as soon as its header is there, and the body may not be sent yet", func(h *harness) {
+			h.policy.AttemptTimeout = 4 * short // net/http repeats a read by itself, ever slower
+			eachTime(faultserver.RequestHeader, faultserver.ResetStream(http2.ErrCodeRefusedStream))(h)
+			h.http2.Window = 0
+		}, failed("", 0).after(anyNumber), unsure("").after(anyNumber).over(1)}, // the body was read, though it may not have left
+		{"the server commits and goes away with the stream", eachTime(faultserver.Committed, func(c *faultserver.HTTP2Conn, stream uint32) bool {
+			_ = c.WriteGoAway(stream, http2.ErrCodeNo, nil)
+			return false
+		}), failed("", 3).after(3), unsure("").committed().over(1)},
+		{"the stream ends in an internal error", eachTime(faultserver.RequestWhole, faultserver.ResetStream(http2.ErrCodeInternal)), failed("", 3).after(3), unsure("")},
+		{"the stream is cancelled after the response's header", eachTime(faultserver.ResponseHeader, faultserver.ResetStream(http2.ErrCodeCancel)),
+			failed(gateway.PhaseRead, 3).at(201), unsure(gateway.PhaseRead).at(201).committed()},
+		{"the server went away before the request", func(h *harness) {
+			// Within the response to the read, so that the client has seen it when the read is over.
+			speakHTTP2(func(s *faultserver.HTTP2) {
+				s.Where, s.Fault = faultserver.ResponseHeader, faultserver.GoAway(0, http2.ErrCodeNo)
+			})(h)
+			h.warm()
+		}, done(1, 2), done(1, 2)},
+		{"packets are dropped on a connection that was good", func(h *harness) {
+			speakHTTP2(func(*faultserver.HTTP2) {})(h)
+			first := h.breaking()
+			h.warm()
+			first().Arm(faultserver.Break{Up: 0, Down: faultserver.Unlimited, Manner: faultserver.Stall})
+		}, done(1, 2), unsure("").after(0).over(1)},
+	})
+}
+
+// speakHTTP2 makes the server of a harness speak HTTP/2.
+func speakHTTP2(change func(s *faultserver.HTTP2)) func(*harness) {
+	return func(h *harness) {
+		h.trust()
+		h.transport.ForceAttemptHTTP2 = true
+		h.transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: 4 * short, PingTimeout: 4 * short}
+		h.http2 = faultserver.NewHTTP2(h.server, certificates().Server("h2"), func(post bool, _ []byte) string {
+			if post {
+				h.commit()
+			}
+			return h.body()
+		})
+		change(h.http2)
+		h.http2.Start()
+	}
+}
 
 // newHTTP2Server returns one that commits the invoice of call.Target.
 func newHTTP2Server(t require.TestingT) *faultserver.HTTP2 {
@@ -106,7 +160,9 @@ func TestHTTP2_EveryBoundary(t *testing.T) {
 				name := fmt.Sprintf("%s, after %s (%d), %s", of, where, at, what)
 				one := c
 				one.set = func(s *faultserver.HTTP2) { s.At, s.Fault = at, fault }
-				jobs = append(jobs, func() { one.check(t, name, all) })
+				sent := where != faultserver.Handshake && where != faultserver.Settings && where != faultserver.RequestHeader
+				isLost := sent && at < len(healthy.Passed())-1 && !strings.Contains(what, "with the stream")
+				jobs = append(jobs, func() { one.check(t, name, isLost, all) })
 			}
 		}
 		if !c.write {
@@ -122,11 +178,15 @@ func TestHTTP2_EveryBoundary(t *testing.T) {
 	check()
 }
 
-// check makes the call and checks how it ended.
-func (c http2Call) check(t *testing.T, name string, all *call.Summary) {
+// check makes the call and checks how it ended. An invoice that is lost was sent, and its response did not come.
+func (c http2Call) check(t *testing.T, name string, isLost bool, all *call.Summary) {
 	server, r, read := c.call(t)
 	if c.write {
-		all.Add(name, r)
+		var more []string
+		if isLost && r.Outcome() != gateway.OutcomeUnknown {
+			more = append(more, "the invoice was sent, and its response lost")
+		}
+		all.Add(name, r, more...)
 		return
 	}
 	assert.Empty(t, server.Record.Seen().Violations, name)
@@ -216,31 +276,6 @@ func full(t *testing.T, then faultserver.StreamFault, strict bool, timeout time.
 	return s, r
 }
 
-// TestHTTP2_BlackHole is about calls after one that was lost on a connection
-// that stalls: the pings find it dead, and the next call gets another.
-func TestHTTP2_BlackHole(t *testing.T) {
-	certificates()
-	s := newHTTP2Server(t)
-	s.Where, s.Fault = faultserver.RequestHeader, faultserver.BreakOff(faultserver.Stall)
-	client, err := gateway.New("https://"+call.Host+"/merchant", canary, gateway.WithHTTPClient(&http.Client{Transport: http2Transport(s)}))
-	require.NoError(t, err)
-	_, err = client.CreateInvoice(t.Context(), call.Order("earlier"))
-	require.NoError(t, err)
-	s.Start()
-	lost := call.Create(t.Context(), client, "lost", &faultserver.Record{})
-	assert.Equal(t, gateway.OutcomeUnknown, lost.Outcome(), "%v", lost.Err)
-	own := &faultserver.Record{}
-	own.Committed()
-	r := call.Create(t.Context(), client, call.Target, own)
-	s.Finish()
-	client.CloseIdleConnections()
-	s.Close()
-	assert.Empty(t, r.Violations())
-	assert.NoError(t, r.Err)
-	assert.Equal(t, 1, s.Record.Seen().Commits)
-	assert.Equal(t, 2, s.Conns())
-}
-
 // TestHTTP2_PlainClientDoubles shows what the client guards against: net/http
 // repeats a POST by itself when it can get the body again, which [http.NewRequest]
 // sees to, although the first one was carried out.
@@ -293,4 +328,138 @@ func plainCommits(t *testing.T, fault faultserver.StreamFault) int {
 	s.Finish()
 	s.Close()
 	return s.Record.Seen().Commits
+}
+
+// endlessHTTP2 returns a server with one fault at every boundary of a name, whose
+// connections end with the test.
+func endlessHTTP2(t *testing.T, where faultserver.Boundary, fault faultserver.StreamFault) *faultserver.HTTP2 {
+	s := newHTTP2Server(t)
+	s.Server.Handler = faultserver.UntilDone(s.Server.Handler)
+	s.Where, s.Fault, s.EachTime = where, fault, true
+	s.Start()
+	return s
+}
+
+// TestConnections has a server close every connection, over HTTP/2 with GOAWAY(0), which
+// net/http follows without a limit of its own. The error names the cause.
+func TestConnections(t *testing.T) {
+	goAway := faultserver.GoAway(-1<<20, http2.ErrCodeNo)
+	for _, k := range secureKinds(nil) {
+		for _, attempts := range []int{1, 3} {
+			t.Run(fmt.Sprintf("HTTP/2, %s, %d attempts", k.name, attempts), func(t *testing.T) {
+				t.Parallel()
+				s := endlessHTTP2(t, faultserver.RequestHeader, goAway)
+				client := k.connect(t, "https://"+s.Addr(), gateway.RetryPolicy{MaxAttempts: attempts, AttemptTimeout: patient, InvoiceTimeout: patient})
+				_, err := client.Withdrawal(t.Context(), call.WithdrawalID)
+				var failure *gateway.TransportError
+				require.ErrorAs(t, err, &failure)
+				assert.LessOrEqual(t, failure.Attempts, attempts)
+				assert.ErrorContains(t, err, "the peer closed 3 connections in a row without a response")
+				assert.LessOrEqual(t, s.Conns(), call.MaxConns*failure.Attempts)
+				s.Record.Reset()
+				r := call.Create(t.Context(), client, call.Target, &s.Record)
+				assert.Error(t, r.Err)
+				s.Close()
+				assert.Empty(t, r.Violations())
+			})
+		}
+	}
+	for _, k := range kinds() {
+		t.Run("HTTP/1.1, "+k.name, func(t *testing.T) {
+			t.Parallel()
+			server := listening(t, func(*faultserver.Conn) {})
+			client := k.connect(t, "http://"+server.Addr(), gateway.RetryPolicy{})
+			_, err := client.Withdrawal(t.Context(), call.WithdrawalID)
+			var failure *gateway.TransportError
+			require.ErrorAs(t, err, &failure)
+			assert.LessOrEqual(t, server.Conns(), call.MaxConns*failure.Attempts)
+			server.Record.Reset()
+			r := call.Create(t.Context(), client, call.Target, &server.Record)
+			assert.Error(t, r.Err)
+			server.Close()
+			assert.Empty(t, r.Violations())
+		})
+	}
+}
+
+// deaf sends the header of a response, and then pings and data without end, and reads
+// nothing: a client that responds to the pings waits until it can write. It is a violation
+// if the client does not close the connection.
+func deaf(c *faultserver.HTTP2Conn, stream uint32) bool {
+	_ = c.Net.Raw.(*net.TCPConn).SetReadBuffer(narrow)
+	c.WriteStatus(stream, "200")
+	var err error
+	for n := 0; err == nil; n++ {
+		err = c.WritePing(false, [8]byte{byte(n)})
+		if n%64 == 0 && err == nil {
+			err = c.WriteData(stream, false, []byte(" "))
+		}
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		c.Server.Record.Violation("the client never closed a connection that had broken")
+	}
+	return false
+}
+
+// TestDeafPeer has a server that sends and does not read, until the client cannot write
+// any more. Every call ends with its attempt and with its context, and an invoice is
+// never misreported.
+func TestDeafPeer(t *testing.T) {
+	for _, k := range secureKinds(nil) {
+		for name, lasts := range map[string]struct{ attempt, call time.Duration }{
+			"the attempt ends":          {16 * short, patient},
+			"the caller's context ends": {patient, 16 * short},
+		} {
+			t.Run(k.name+": "+name, func(t *testing.T) {
+				t.Parallel()
+				s := endlessHTTP2(t, faultserver.RequestWhole, deaf)
+				client := k.connect(t, "https://"+s.Addr(), gateway.RetryPolicy{MaxAttempts: 1, AttemptTimeout: lasts.attempt, InvoiceTimeout: lasts.attempt})
+				bounded := func() context.Context {
+					ctx, cancel := context.WithTimeout(t.Context(), lasts.call)
+					t.Cleanup(cancel)
+					return ctx
+				}
+				var err error
+				assert.True(t, call.Returns(func() { _, err = client.Withdrawal(bounded(), call.WithdrawalID) }), "a read returns")
+				assert.Error(t, err)
+				r := call.Create(bounded(), client, call.Target, &s.Record)
+				assert.Equal(t, gateway.OutcomeUnknown, r.Outcome(), "%v", r.Err)
+				s.Close()
+				assert.Empty(t, r.Violations())
+			})
+		}
+	}
+}
+
+// TestSilence has a proxy fall silent under invoices over HTTP/2, as after a failover without a reset: the
+// pings find the connection dead. The invoices that it carries are unknown, and later ones have another.
+func TestSilence(t *testing.T) {
+	for _, k := range secureKinds(nil) {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			s, l, all := newHTTP2Server(t), &ledger{}, &call.Summary{}
+			s.Server.Handler = faultserver.UntilDone(s.Server.Handler)
+			s.Respond = func(_ bool, body []byte) string { return l.create(body) }
+			s.Where, s.Fault = faultserver.Committed, faultserver.BreakOff(faultserver.Stall)
+			client := k.connect(t, "https://"+s.Addr(), gateway.RetryPolicy{})
+			create := func(order string) call.Result {
+				r := call.Create(t.Context(), client, order, l.of(order))
+				all.Add(order, r)
+				return r
+			}
+			require.NoError(t, create("earlier").Err)
+			s.Start()
+			var lost sync.WaitGroup
+			for n := range 3 {
+				lost.Go(func() { assert.Equal(t, gateway.OutcomeUnknown, create(orderNumber(n)).Outcome()) })
+			}
+			lost.Wait()
+			for n := range 3 {
+				assert.NoError(t, create(orderNumber(n+3)).Err)
+			}
+			s.Close()
+			all.Verify(t)
+			assert.Equal(t, 2, s.Conns())
+		})
+	}
 }
