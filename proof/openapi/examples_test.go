@@ -25,10 +25,6 @@ func TestOpenAPI_examples(t *testing.T) {
 
 	const completed = "COMPLETED" // a placeholder for the identifier of a completed withdrawal
 	arguments := map[string][][]string{
-		"balance":    {{}, {"USDT"}, {"USDT", "BNB Smart Chain (BEP20)"}},
-		"coins":      {{}, {"USDT"}},
-		"rates":      {{}, {"BTC"}},
-		"invoice":    {{"-order", "order-17", "-price", "10.50", "-amount", "10.50"}},
 		"withdrawal": {{completed}},
 		"checkout":   {}, // a server, which does not end; its own test sends it requests
 	}

@@ -1,17 +1,13 @@
 package openapi
 
 import (
-	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 const (
@@ -53,7 +49,7 @@ func TestOpenAPI_rejects_requests(t *testing.T) {
 		return r
 	}
 	post := func(body string) *http.Request { return newRequest(http.MethodPost, invoiceURL, body) }
-	without := func(name string) *http.Request { return post(change(t, anInvoice, name, "")) }
+	invoice := func(old, value string) *http.Request { return post(strings.Replace(anInvoice, old, value, 1)) }
 	plain := post(anInvoice)
 	plain.Header.Set("Content-Type", "text/plain")
 	for _, tt := range []struct {
@@ -64,27 +60,20 @@ func TestOpenAPI_rejects_requests(t *testing.T) {
 		{"a balance", newRequest(http.MethodGet, balanceURL, ""), ""},
 		{"an inquiry", newRequest(http.MethodGet, inquiryURL, ""), ""},
 		{"an invoice", post(anInvoice), ""},
-		{"an invoice with a member that is not listed", post(change(t, anInvoice, "note", "1")), ""},
+		{"an invoice with a member that is not listed", invoice("{", `{"note":1,`), ""},
 		{"/api/balance without its slash", newRequest(http.MethodGet, "/merchant/api/balance", ""), "no matching operation was found"},
-		{"a pair with a slash behind it", newRequest(http.MethodGet, listingURL+"/USDT/Tron/", ""), "no matching operation was found"},
 		{"a path outside of the base URL", newRequest(http.MethodGet, "/api/balance/", ""), "no matching operation was found"},
 		{"a method that the path does not have", newRequest(http.MethodPost, balanceURL, ""), "method not allowed"},
 		{"a balance without the key header", keyless(balanceURL), "the header x-api-key is missing"},
-		{"an inquiry without the key header", keyless(inquiryURL), "the header x-api-key is missing"},
 		{"a query that is not listed", newRequest(http.MethodGet, balanceURL+"?coin=USDT", ""), "which is no parameter"},
 		{"a read with a body", newRequest(http.MethodGet, listingURL, "{}"), "request body not allowed"},
 		{"an invoice without a body", post(""), "value is required but missing"},
-		{"an invoice that is no JSON", post("{"), "failed to decode request body"},
 		{"an invoice whose type is not JSON", plain, "text/plain"},
-		{"an invoice without a key", without("apiKey"), "apiKey"},
-		{"an invoice with the key under both names", post(change(t, anInvoice, "apikey", `"k"`)), "more than one"},
-		{"an invoice without a price", without("price"), "price"},
-		{"an invoice without an order", without("orderId"), "orderId"},
-		{"an invoice without an amount", without("amount"), "amount"},
-		{"an invoice with a flag for a price", post(change(t, anInvoice, "price", "true")), "price"},
-		{"an invoice with words for an amount", post(change(t, anInvoice, "amount", `"a lot"`)), "amount"},
-		{"an invoice with a number for an order", post(change(t, anInvoice, "orderId", "17")), "orderId"},
-		{"an invoice with null for a network", post(change(t, anInvoice, "networkName", "null")), "networkName"},
+		{"an invoice with the key under both names", invoice("{", `{"apikey":"k",`), "more than one"},
+		{"an invoice without a price", invoice(`"price":"1.50",`, ""), "price"},
+		{"an invoice without an order", invoice(`"orderId":"o",`, ""), "orderId"},
+		{"an invoice with words for an amount", invoice(`"amount":"1.50"`, `"amount":"a lot"`), "amount"},
+		{"an invoice with a number for an order", invoice(`"o"`, "17"), "orderId"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			err := k.raw(tt.request, http.StatusBadRequest, "application/json", `{"message":"no","result":[],"meta":{}}`)
@@ -95,78 +84,6 @@ func TestOpenAPI_rejects_requests(t *testing.T) {
 			assert.ErrorContains(t, err, tt.reason)
 		})
 	}
-}
-
-// change sets a member of a JSON object to another value, or removes it if the value
-// is empty. The name is the path to it, with dots; in an array it is that of the
-// first element.
-func change(t *testing.T, object, name, value string) string {
-	t.Helper()
-	if inner, isArray := strings.CutPrefix(object, "["); isArray {
-		return "[" + change(t, strings.TrimSuffix(inner, "]"), name, value) + "]"
-	}
-	node := membersOf(t, object)
-	outer, inner, deeper := strings.Cut(name, ".")
-	switch {
-	case deeper:
-		node[outer] = json.RawMessage(change(t, string(node[outer]), inner, value))
-	case value == "":
-		require.Contains(t, node, name)
-		delete(node, name)
-	default:
-		node[name] = json.RawMessage(value)
-	}
-	changed, err := json.Marshal(node)
-	require.NoError(t, err)
-	return string(changed)
-}
-
-func membersOf(t *testing.T, object string) (node map[string]json.RawMessage) {
-	t.Helper()
-	require.NoError(t, json.Unmarshal([]byte(object), &node))
-	return node
-}
-
-// A record in which any member is missing or null is rejected.
-func TestOpenAPI_rejects_records(t *testing.T) {
-	doc, k := document(t), newChecker(t, "/merchant")
-	for _, tt := range []struct {
-		path, operation string
-		status          int
-	}{
-		{listingURL, "/api/networks-coins", http.StatusOK},
-		{inquiryURL, "/api/withdrawal/inquiry/{withdrawRequestId}", http.StatusCreated},
-	} {
-		t.Run(tt.operation, func(t *testing.T) {
-			example := exampleOf(t, doc.Paths.Value(tt.operation).Get, tt.status)
-			respond := func(body string) error {
-				return k.raw(newRequest(http.MethodGet, tt.path, ""), tt.status, "application/json; charset=utf-8", body)
-			}
-			require.NoError(t, respond(example), "the document's own example")
-			for _, name := range paths(t, example) {
-				for _, value := range []string{"", "null"} {
-					assert.Error(t, respond(change(t, example, name, value)), "%s is %q", name, value)
-				}
-			}
-			assert.Error(t, k.raw(newRequest(http.MethodGet, tt.path, ""), tt.status, "text/html", example))
-			assert.Error(t, k.raw(newRequest(http.MethodGet, tt.path, ""), http.StatusTeapot, "application/json", example))
-		})
-	}
-}
-
-// paths returns the paths of all members of an object, or of the object in an array.
-func paths(t *testing.T, object string) (all []string) {
-	t.Helper()
-	node := membersOf(t, strings.Trim(object, "[]"))
-	for _, name := range slices.Sorted(maps.Keys(node)) {
-		all = append(all, name)
-		if record := strings.Trim(string(node[name]), "[]"); strings.HasPrefix(record, "{") {
-			for _, path := range paths(t, record) {
-				all = append(all, name+"."+path)
-			}
-		}
-	}
-	return all
 }
 
 // Values that the document does not allow are rejected, and bodies that are not
@@ -187,16 +104,15 @@ func TestOpenAPI_validates_responses(t *testing.T) {
 		{"GET", inquiryURL, 200, fmt.Sprintf(withdrawal, "FAILED"), bad}, // I-130
 		{"GET", inquiryURL, 401, `{"message":"x-api-key header is required","result":[],"meta":{}}`, good},
 		{"GET", inquiryURL, 401, `{"message":"x-api-key header is required","result":{},"meta":{}}`, bad},
-		{"GET", inquiryURL, 401, `{"message":"x-api-key header is required","result":[1],"meta":{}}`, bad},
-		{"GET", inquiryURL, 401, `{"message":"x-api-key header is required","result":[],"meta":{"a":1}}`, bad},
 		{"GET", inquiryURL, 401, `{"message":"x-api-key header is required","result":[]}`, bad},
 		{"GET", inquiryURL, 401, `{"result":[],"meta":{}}`, bad},
 		{"GET", listingURL, 200, `{"message":"Operation was successful.","result":[],"meta":{}}`, good},
 		{"GET", listingURL, 200, `{"message":"OK","result":[],"meta":{}}`, bad},
 		{"GET", listingURL, 200, `{"message":"Operation was successful.","result":{},"meta":{}}`, bad},
 		{"GET", listingURL, 200, `[]`, bad},
+		{"GET", inquiryURL, 201, strings.Replace(fmt.Sprintf(withdrawal, "FAILED"), `"fee":"1"`, `"fee":null`, 1), bad},
+		{"GET", inquiryURL, 201, strings.Replace(fmt.Sprintf(withdrawal, "FAILED"), `"coin":"c",`, "", 1), bad},
 		{"GET", listingURL + "/USDT", 200, `null`, good},
-		{"GET", listingURL + "/USDT/Tron", 200, `[[]]`, good},
 		{"GET", "/merchant/api/exchange-rate", 299, `"anything"`, good},
 		{"GET", balanceURL, 200, `17.5`, good},
 		{"GET", balanceURL, 200, `17.`, bad},

@@ -2,9 +2,6 @@ package openapi
 
 import (
 	"net/http"
-	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"testing"
 	"time"
@@ -55,33 +52,30 @@ func only(ops ...gatewaytest.Operation) verdict {
 // allows, and the validator rejects the others.
 func TestOpenAPI_responses_under_every_fault(t *testing.T) {
 	const listing, inquiry = gatewaytest.OpCoinNetworks, gatewaytest.OpWithdrawal
-	tried := map[string]bool{}
 	for _, tt := range []struct {
-		made  string // the function that makes it
 		fault gatewaytest.Fault
 		want  verdict
 	}{
-		{"", gatewaytest.Fault{}, always(allowed)},
-		{"", gatewaytest.Fault{}.RetryAfter("1"), always(allowed)},
-		{"FaultRefuse", gatewaytest.FaultRefuse(400, "no"), always(allowed)},
-		{"FaultRefuse", gatewaytest.FaultRefuse(404, `"quoted" and молчание`), always(allowed)},
-		{"FaultRefuse", gatewaytest.FaultRefuse(429, "slow down").RetryAfter("120"), always(allowed)},
-		{"FaultRefuse", gatewaytest.FaultRefuse(503, "later"), always(allowed)},
-		{"FaultRefuse", gatewaytest.FaultRefuse(599, ""), always(allowed)},
-		{"FaultRefuse", gatewaytest.FaultRefuse(201, "an error under a success"), only(listing, inquiry)},
-		{"FaultRefuseAs", gatewaytest.FaultRefuseAs(gatewaytest.ErrorNest, 400, "no"), always(forbidden)},
-		{"FaultRefuseAs", gatewaytest.FaultRefuseAs(gatewaytest.ErrorNull, 422, "no"), always(forbidden)},
-		{"FaultPage", gatewaytest.FaultPage(502), always(forbidden)},
-		{"FaultEmpty", gatewaytest.FaultEmpty(200), always(forbidden)},
-		{"FaultTruncate", gatewaytest.FaultTruncate(9), always(absent)},
-		{"FaultStall", gatewaytest.FaultStall(), always(absent)},
-		{"FaultReset", gatewaytest.FaultReset(), always(absent)},
-		{"FaultCommitThenDrop", gatewaytest.FaultCommitThenDrop(), always(absent)},
-		{"FaultRedirect", gatewaytest.FaultRedirect(307, "/elsewhere"), always(forbidden)},
-		{"FaultSlowBody", gatewaytest.FaultSlowBody(time.Nanosecond), always(allowed)},
-		{"FaultHugeBody", gatewaytest.FaultHugeBody(1 << 17), only(listing, inquiry)},
+		{gatewaytest.Fault{}, always(allowed)},
+		{gatewaytest.Fault{}.RetryAfter("1"), always(allowed)},
+		{gatewaytest.FaultRefuse(400, "no"), always(allowed)},
+		{gatewaytest.FaultRefuse(404, `"quoted" and молчание`), always(allowed)},
+		{gatewaytest.FaultRefuse(429, "slow down").RetryAfter("120"), always(allowed)},
+		{gatewaytest.FaultRefuse(503, "later"), always(allowed)},
+		{gatewaytest.FaultRefuse(599, ""), always(allowed)},
+		{gatewaytest.FaultRefuse(201, "an error under a success"), only(listing, inquiry)},
+		{gatewaytest.FaultRefuseAs(gatewaytest.ErrorNest, 400, "no"), always(forbidden)},
+		{gatewaytest.FaultRefuseAs(gatewaytest.ErrorNull, 422, "no"), always(forbidden)},
+		{gatewaytest.FaultPage(502), always(forbidden)},
+		{gatewaytest.FaultEmpty(200), always(forbidden)},
+		{gatewaytest.FaultTruncate(9), always(absent)},
+		{gatewaytest.FaultStall(), always(absent)},
+		{gatewaytest.FaultReset(), always(absent)},
+		{gatewaytest.FaultCommitThenDrop(), always(absent)},
+		{gatewaytest.FaultRedirect(307, "/elsewhere"), always(forbidden)},
+		{gatewaytest.FaultSlowBody(time.Nanosecond), always(allowed)},
+		{gatewaytest.FaultHugeBody(1 << 17), only(listing, inquiry)},
 	} {
-		tried[tt.made] = true
 		t.Run(tt.fault.String(), func(t *testing.T) {
 			gw := startChecked(t)
 			gw.InjectFault(gatewaytest.AnyOperation, -1, tt.fault)
@@ -90,25 +84,6 @@ func TestOpenAPI_responses_under_every_fault(t *testing.T) {
 			}
 		})
 	}
-	for _, name := range faults(t) {
-		assert.True(t, tried[name], "%s was not tried", name)
-	}
-}
-
-// faults returns the name of every function of gatewaytest that makes a fault.
-func faults(t *testing.T) (names []string) {
-	t.Helper()
-	files, err := filepath.Glob("../../gatewaytest/*.go")
-	require.NoError(t, err)
-	for _, file := range files {
-		source, err := os.ReadFile(file)
-		require.NoError(t, err)
-		for _, match := range regexp.MustCompile(`(?m)^func ([A-Z]\w*)\(.*\) Fault \{$`).FindAllStringSubmatch(string(source), -1) {
-			names = append(names, match[1])
-		}
-	}
-	require.NotEmpty(t, names)
-	return names
 }
 
 // underFault makes a call to a gateway with a fault, and returns whether the
