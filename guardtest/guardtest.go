@@ -28,7 +28,7 @@ import (
 // A Guard is an implementation that is tested. Only New is required. Without the others, the rules
 // about restarts, processes and leases are left out, which the test logs.
 type Guard struct {
-	// New returns a guard over a new store that has no order. It takes orders of any merchant.
+	// New returns a guard over a new store that has no order. All orders of the rules have a merchant, of any name.
 	New func(t *testing.T) gateway.OrderGuard
 
 	// Store returns a text that names the store of a guard that New has returned.
@@ -98,12 +98,15 @@ func (s *store) check(err error) {
 
 // orderOf is what a call for an order asks.
 func orderOf(id string) gateway.Order {
-	return gateway.Order{Gateway: "https://gateway.example", Request: gateway.InvoiceRequest{
+	return gateway.Order{Gateway: "https://gateway.example", Merchant: merchant, Request: gateway.InvoiceRequest{
 		OrderID: id, Price: decimal.RequireFromString("10.50"), Amount: decimal.RequireFromString("0.000312500"), BaseCurrency: "usd", CoinSymbol: "BTC", NetworkName: "Bitcoin",
 	}}
 }
 
-const id = "A-17"
+const (
+	merchant = "north"
+	id       = "A-17"
+)
 
 // begin asks for a lease.
 func (s *store) begin(g gateway.OrderGuard, o gateway.Order) gateway.Lease {

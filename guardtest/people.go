@@ -177,7 +177,7 @@ var people = []rule{
 // status reads an order.
 func (s *store) status(id string) gateway.OrderStatus {
 	s.Helper()
-	o, err := s.first.(keeper).Order(context.Background(), "", id)
+	o, err := s.first.(keeper).Order(context.Background(), merchant, id)
 	s.check(err)
 	return o
 }

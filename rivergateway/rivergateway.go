@@ -69,7 +69,7 @@ type Config struct {
 
 	// Merchant returns the options of a call for a merchant, such as
 	// [gateway.WithAPIKey]. It is called for the jobs that name one. Guard must then
-	// have [sqlguard.WithMerchants].
+	// have [sqlguard.WithMerchants], and every job name one.
 	Merchant func(ctx context.Context, merchant string) ([]gateway.CallOption, error)
 
 	// OnInvoice is called with the result of an invoice, in the transaction that ends

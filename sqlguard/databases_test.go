@@ -97,12 +97,12 @@ func TestSettings_autocommit(t *testing.T) {
 	plain.wantState(t, gateway.OrderFree, 0)
 }
 
+// Check refuses a table or settings with which a guard cannot work, and Migrate does not begin with those settings.
 func TestGuard_Check(t *testing.T) {
 	postgres, mariadb, sqlite := newPostgres(t), newMariaDB(t), newSQLite(t)
-	utf16 := newSQLiteWith(t, "_pragma=encoding('UTF-16')")
 	for name, tt := range map[string]struct {
 		w        testDB
-		settings string
+		settings string // which Migrate refuses too
 		without  bool   // the table
 		sql      string // before the check
 		want     string // "" for no error
@@ -110,30 +110,33 @@ func TestGuard_Check(t *testing.T) {
 		"PostgreSQL":                      {w: postgres},
 		"MariaDB":                         {w: mariadb},
 		"SQLite":                          {w: sqlite},
-		"PostgreSQL, without a table":     {w: postgres, without: true, want: "call Migrate"},
-		"MariaDB, without a table":        {w: mariadb, without: true, want: "call Migrate"},
+		"PostgreSQL, without a table":     {w: newPostgres(t), without: true, want: "call Migrate"},
+		"MariaDB, without a table":        {w: newMariaDB(t), without: true, want: "call Migrate"},
 		"SQLite, without a table":         {w: newSQLite(t), without: true, want: "call Migrate"},
 		"SQLite, a table without a view":  {w: newSQLite(t), sql: "DROP VIEW {table}_list", want: "there is no table"},
 		"SQLite, a table of another kind": {w: newSQLite(t), sql: "ALTER TABLE {table} RENAME COLUMN attempt TO try", want: "not one of this version"},
 		"SQLite, a newer table":           {w: newSQLite(t), sql: "CREATE VIEW {table}_next AS SELECT 1", want: "newer version of sqlguard"},
-		"SQLite, UTF-16":                  {w: utf16, want: "the encoding of the database is UTF-16le, and must be UTF-8"},
+		"SQLite, UTF-16":                  {w: newSQLiteWith(t, ""), settings: "_pragma=encoding('UTF-16')", without: true, want: "the encoding of the database is UTF-16le, and must be UTF-8"},
 		"MariaDB, without autocommit":     {w: mariadb, settings: "&autocommit=0", want: "autocommit is off"},
 		"MariaDB, empty texts are null":   {w: mariadb, settings: "&sql_mode=%27EMPTY_STRING_IS_NULL%27", want: "EMPTY_STRING_IS_NULL"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			owner := tt.w.guard(t)
-			w, table := tt.w, tt.w.table
-			w.dsn += tt.settings
-			if tt.without {
-				table = "nothing_here"
+			if !tt.without {
+				owner := tt.w.guard(t)
+				if tt.sql != "" {
+					execute(t, owner.db, strings.ReplaceAll(tt.sql, "{table}", tt.w.table))
+				}
 			}
-			if tt.sql != "" {
-				execute(t, owner.db, strings.ReplaceAll(tt.sql, "{table}", table))
+			tt.w.dsn += tt.settings
+			g := tt.w.mustNew(t)
+			all := []error{g.Check(t.Context())}
+			if tt.settings != "" {
+				all = append(all, g.Migrate(t.Context()))
 			}
-			g, err := New(w.open(t), WithTable(table))
-			check(t, err)
-			if err = g.Check(t.Context()); tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
-				t.Errorf("%v, not %q", err, tt.want)
+			for _, err := range all {
+				if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+					t.Errorf("%v, not %q", err, tt.want)
+				}
 			}
 		})
 	}
@@ -194,11 +197,12 @@ func TestPlans(t *testing.T) {
 			execute(t, g.db, map[Dialect]string{PostgreSQL: "ANALYZE ", MariaDB: "ANALYZE TABLE "}[tt.w.dialect]+tt.w.table)
 			now := time.Now().UnixMicro()
 			for text, args := range map[string][]any{
-				g.queries.order:          {[]byte(""), []byte(order)},
-				g.queries.pending:        {int64(0), []byte(""), []byte(""), 100},
-				g.queries.pendingSummary: nil,
-				g.queries.batchEnd:       {now - (100 * time.Hour).Microseconds()},
-				g.queries.named:          nil,
+				g.queries.order:               {[]byte(""), []byte(order)},
+				g.queries.pending:             {int64(0), []byte(""), []byte(""), 100},
+				g.queries.pendingSummary:      nil,
+				g.queries.batchEnd:            {now - (100 * time.Hour).Microseconds()},
+				g.queries.otherKind:           nil,
+				g.sql.queries(true).otherKind: nil,
 			} {
 				var plan string
 				check(t, g.db.QueryRow(tt.explain+text, args...).Scan(&plan))

@@ -46,11 +46,15 @@ type dialect struct {
 	isOpen       string    // of a partial index, which is not possible everywhere
 	isDone       string
 	exists       string   // selects a row if a view of a name exists
+	elsewhere    string   // selects a schema that has a table of the name and is not in the path; empty where there is no path
 	misset       string   // selects what is wrong with the settings of a connection, if anything; empty for nothing to check
 	time, json   string   // around a column, for people
 	viewPrefix   string   // creates a view that is not there
 	begin, lock  string   // what Migrate begins with; a statement that creates something ends each transaction of MariaDB
 	again        []string // codes of errors after which a write may be tried again
+	refusals     []string // codes of errors of a server that executes nothing: it is read-only, or not ready
+	losses       []string // codes of errors of a server that goes away, and of a driver that has lost its connection
+	terminate    string   // ends the server's side of a connection
 }
 
 var dialects = [...]dialect{
@@ -61,10 +65,13 @@ var dialects = [...]dialect{
 		id:  [2]string{`text COLLATE "C"`, `text COLLATE "C"`}, toID: "convert_from(%s, 'UTF8')", ofID: "convert_to(%s, 'UTF8')", blob: "bytea",
 		values: [2]string{"VALUES (", ") ON CONFLICT DO NOTHING"},
 		isOpen: " WHERE open_since > 0", isDone: " WHERE open_since = 0",
-		exists: "SELECT 1 WHERE to_regclass(%s) IS NOT NULL",
-		time:   "to_timestamp(nullif(%s, 0) / 1000000.0)", json: "convert_from(%s, 'UTF8')", viewPrefix: "CREATE OR REPLACE VIEW ",
+		exists:    "SELECT 1 WHERE to_regclass(%s) IS NOT NULL",
+		elsewhere: "SELECT nspname FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace WHERE relname = $1 AND relkind IN ('r', 'p') AND NOT pg_table_is_visible(pg_class.oid) AND NOT pg_is_other_temp_schema(n.oid) LIMIT 1",
+		time:      "to_timestamp(nullif(%s, 0) / 1000000.0)", json: "convert_from(%s, 'UTF8')", viewPrefix: "CREATE OR REPLACE VIEW ",
 		begin: "BEGIN", lock: "SELECT pg_advisory_xact_lock(hashtext('sqlguard'))", // of several CREATE … IF NOT EXISTS at once, all but one can fail
-		again: []string{"40001", "40P01"},
+		again:    []string{"40001", "40P01"},
+		refusals: []string{"25006", "57P03"}, losses: []string{"57P01", "57P02", "conn closed"},
+		terminate: "SELECT pg_terminate_backend(pg_backend_pid())",
 	},
 	SQLite: {
 		name: "SQLite", driver: "modernc.org/sqlite",
@@ -88,7 +95,8 @@ var dialects = [...]dialect{
 		misset: "SELECT 'autocommit is off, and must be on' FROM DUAL WHERE @@autocommit = 0 " +
 			"UNION ALL SELECT 'the sql_mode has EMPTY_STRING_IS_NULL, and must not' FROM DUAL WHERE FIND_IN_SET('EMPTY_STRING_IS_NULL', @@sql_mode) > 0",
 		time: "TIMESTAMPADD(MICROSECOND, nullif(%s, 0), TIMESTAMP '1970-01-01 00:00:00')", json: "CONVERT(%s USING utf8mb4)", viewPrefix: "CREATE OR REPLACE VIEW ",
-		again: []string{"Error 1213", "Error 1205", "Error 1020"},
+		again:    []string{"Error 1213", "Error 1205", "Error 1020"},
+		refusals: []string{"Error 1290", "Error 1792", "Error 1836", "Error 1047"}, losses: []string{"Error 1053", "Error 1927", "invalid connection"},
 	},
 }
 

@@ -21,7 +21,7 @@ type byOrder []*sqlguard.Guard
 
 func (g byOrder) of(o gateway.Order) *sqlguard.Guard {
 	hash := fnv.New32a()
-	_, _ = fmt.Fprintf(hash, "%q %q", o.Merchant, o.Request.OrderID)
+	_, _ = fmt.Fprint(hash, o.Key())
 	return g[hash.Sum32()%uint32(len(g))]
 }
 
@@ -47,7 +47,7 @@ func Example_severalDatabases() {
 		db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, fmt.Sprint(i))+"?_pragma=busy_timeout(10000)")
 		check(err)
 		defer db.Close()
-		guard, err := sqlguard.New(db, sqlguard.WithMerchants())
+		guard, err := sqlguard.New(db)
 		check(errors.Join(err, guard.Migrate(ctx)))
 		guards = append(guards, guard)
 	}

@@ -141,6 +141,12 @@ func orderOf(id string) gateway.Order {
 	return gateway.Order{Request: r}
 }
 
+func ofMerchant(merchant, id string) gateway.Order {
+	o := orderOf(id)
+	o.Merchant = merchant
+	return o
+}
+
 // What Begin says of an order whose lease it does not grant, as errors.
 var (
 	errInFlight = errors.New("the order is in flight")

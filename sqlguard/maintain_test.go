@@ -1,6 +1,7 @@
 package sqlguard
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
@@ -59,6 +60,27 @@ func TestMigrate_newerVersion(t *testing.T) {
 		}
 		execute(t, g.db, "DROP VIEW "+w.table+"_next")
 	})
+}
+
+// Two roles with a schema of their own would have two tables, and send an order twice: the second table is refused, whoever
+// may see the first. A table that the search_path finds is the one that is used.
+func TestMigrate_anotherSchema(t *testing.T) {
+	w := newPostgres(t)
+	role := "r" + strings.ToLower(rand.Text())
+	owner := w.open(t)
+	execute(t, owner, "CREATE ROLE "+role+"; CREATE SCHEMA "+role+" AUTHORIZATION "+role)
+	t.Cleanup(func() { execute(t, owner, "DROP OWNED BY "+role+" CASCADE; DROP ROLE "+role) })
+	worker := w
+	worker.dsn += "&options=-c%20role%3D" + role + "%20-c%20search_path%3D" + role
+	w.guard(t).once(t, order, gateway.OutcomeSucceeded)
+	if err := worker.mustNew(t).Migrate(t.Context()); err == nil || !strings.Contains(err.Error(), `the schema "public" has a table `+w.table) {
+		t.Errorf("a second table: %v", err)
+	}
+	worker.dsn += ",public"
+	execute(t, owner, "GRANT SELECT ON "+w.table+" TO "+role)
+	g := worker.mustNew(t)
+	check(t, g.Migrate(t.Context()))
+	g.wantState(t, gateway.OrderCreated)
 }
 
 // The statements are those of Migrate, for a merchant's own tool.

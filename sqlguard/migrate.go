@@ -13,10 +13,19 @@ const SchemaVersion = 1
 // Migrate creates the table, its indexes and the view for people, where they are missing. Any number of processes may
 // call it at once. Where there is nothing to do it takes no lock. A process that dies in it
 // leaves what was there, or all of it; in MariaDB a second Migrate completes it. A table of a newer version
-// is an error, and is left as it is.
+// is an error, and is left as it is. So are settings with which a guard cannot work and orders of the other kind, see
+// [Guard.Check], and in PostgreSQL a table of the name in a schema that is not in the search_path: two tables would be two
+// memories of one order. Where another shop has that one, use [WithTable] or [MigrationSQL].
 func (g *Guard) Migrate(ctx context.Context) error {
-	if err := g.migrate(ctx); err != nil {
-		return fmt.Errorf("sqlguard: migrating the table: %w", err)
+	err := g.checkSettings(ctx)
+	if err == nil {
+		err = g.migrate(ctx)
+	}
+	if err == nil {
+		err = g.checkTable(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("sqlguard: migrating the table: %w", explained(err))
 	}
 	return nil
 }
@@ -42,6 +51,9 @@ func (g *Guard) migrate(ctx context.Context) error {
 		}
 	}
 	if exists, err := g.exists(ctx, conn); err != nil || exists { // another process has done it
+		return err
+	}
+	if err := g.checkElsewhere(ctx, conn); err != nil {
 		return err
 	}
 	for _, text := range g.sql.creation() {
@@ -90,19 +102,22 @@ func (g *Guard) SchemaVersion(ctx context.Context) (int, error) {
 	}
 }
 
-// Check reports whether the guard can work: whether the table exists in this version and can be read, and
-// whether the connection has the settings that it needs. In MariaDB autocommit must be on and EMPTY_STRING_IS_NULL off, and in SQLite the encoding
-// must be UTF-8. [gateway.Client.Check] calls it.
+// Check reports whether the guard can work: whether the table exists in this version, can be read and has no sent orders of
+// the other kind, see [WithMerchants], and whether the connection has the settings that it needs. In MariaDB autocommit must be
+// on and EMPTY_STRING_IS_NULL off, and in SQLite the encoding must be UTF-8. [gateway.Client.Check] calls it.
 func (g *Guard) Check(ctx context.Context) error {
-	exists, err := g.exists(ctx, g.db)
-	if err == nil && !exists {
-		err = fmt.Errorf("there is no table %s: call Migrate", g.cfg.table)
+	err := g.checkSettings(ctx)
+	if err == nil {
+		var exists bool
+		if exists, err = g.exists(ctx, g.db); err == nil && !exists {
+			err = fmt.Errorf("there is no table %s: call Migrate", g.cfg.table)
+		}
 	}
 	if err == nil {
 		_, err = g.read(ctx, g.db, key{}) // with the columns and the grants of a guard
 	}
-	if err == nil && g.sql.misset != "" {
-		err = g.checkSettings(ctx)
+	if err == nil {
+		err = g.checkTable(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("sqlguard: check: %w", explained(err))
@@ -110,7 +125,11 @@ func (g *Guard) Check(ctx context.Context) error {
 	return nil
 }
 
+// checkSettings returns what is wrong with the settings of a connection.
 func (g *Guard) checkSettings(ctx context.Context) error {
+	if g.sql.misset == "" {
+		return nil
+	}
 	var wrong string
 	rows, err := g.db.QueryContext(ctx, g.sql.misset)
 	err = readRows(rows, err, func() error { return rows.Scan(&wrong) })
@@ -118,6 +137,62 @@ func (g *Guard) checkSettings(ctx context.Context) error {
 		err = errors.New(wrong)
 	}
 	return err
+}
+
+// checkElsewhere refuses a second table of the name.
+func (g *Guard) checkElsewhere(ctx context.Context, q querier) error {
+	if g.sql.elsewhere == "" {
+		return nil
+	}
+	var schema string
+	rows, err := q.QueryContext(ctx, g.sql.elsewhere, g.cfg.table)
+	err = readRows(rows, err, func() error { return rows.Scan(&schema) })
+	if err == nil && schema != "" {
+		err = fmt.Errorf("the schema %q has a table %s, and this user's search_path does not have the schema: add it to the search_path, or, if that is another shop's, name this one's by WithTable or run MigrationSQL",
+			schema, g.cfg.table)
+	}
+	return err
+}
+
+// checkMerchant refuses an order of the kind that the guard is not for.
+func (g *Guard) checkMerchant(merchant string) error {
+	switch {
+	case merchant != "" && !g.cfg.merchants:
+		return badArgument("WithMerchants", "is not set, and the call names a merchant by WithMerchant")
+	case merchant == "" && g.cfg.merchants:
+		return badArgument("WithMerchants", "is set, and the call names no merchant: name it by WithMerchant, in WithDefaults for all calls of a client")
+	}
+	return nil
+}
+
+// checkTable refuses a table that has a sent order of the other kind. A free order is none: nothing of it is to be remembered.
+func (g *Guard) checkTable(ctx context.Context) error {
+	found := false
+	err := g.onConn(ctx, isRepeatable, func(ctx context.Context, h handle) error {
+		rows, err := h.QueryContext(ctx, g.queries.otherKind)
+		return readRows(rows, err, func() error {
+			found = true
+			return nil
+		})
+	})
+	const moved = "stop all processes and move them: UPDATE %s SET merchant = %s WHERE merchant = %s"
+	switch {
+	case err != nil || !found:
+		return err
+	case g.cfg.merchants:
+		return badArgument("WithMerchants", fmt.Sprintf("is set, and the table has orders without a merchant, which would be sent again: "+moved, g.sql.table, "'NAME'", "''"))
+	default:
+		return badArgument("WithMerchants", fmt.Sprintf("is not set, and the table has orders of a merchant, which would be sent again: set it, or "+moved, g.sql.table, "''", "'NAME'"))
+	}
+}
+
+// makeSure refuses the table as checkTable does, until this process has recorded that an order is created: processes of the
+// other kind see that one, in the same way, after they have recorded an order and before they send it.
+func (g *Guard) makeSure(ctx context.Context) error {
+	if g.isSure.Load() {
+		return nil
+	}
+	return g.checkTable(ctx)
 }
 
 // MigrationSQL returns the statements that bring the table from a version to

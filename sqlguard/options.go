@@ -78,18 +78,14 @@ func WithLease(d time.Duration) Option {
 // Lease returns the duration of [WithLease]. [gateway.New] refuses one that is not longer than an invoice may take.
 func (g *Guard) Lease() time.Duration { return g.cfg.lease }
 
-// WithMerchants tells the orders of several merchants apart: an order is identified
-// by the merchant, see [gateway.Order], and the orderId. Without it every order is that of
-// one merchant, and a call that names another with [gateway.WithMerchant] is refused with a
-// [*gateway.ArgumentError].
+// WithMerchants tells the orders of several merchants apart: an order is identified by the merchant and the
+// orderId, and every call names its merchant by [gateway.WithMerchant]. Without the option no call does. A call of the
+// other kind is refused with a [*gateway.ArgumentError].
 //
-// The calls with a client's own key name no merchant. Several clients with different
-// keys may therefore share a table only if their calls have [gateway.WithMerchant].
-// Every process that serves several merchants needs the option; those without it
-// may use the same table.
-//
-// An order without a merchant is another order than the same one with a merchant: if calls name
-// a merchant later, the orders of the table can be sent again. The README of the module has the statement that names them first.
+// A table has orders of one kind only, because an order without a merchant is another order than the same one with a
+// merchant: it would be sent twice. Migrate, Check, Mark and Begin refuse a table that has a sent order of the other
+// kind, and name the SQL that moves its orders. Where processes of both kinds start at once on an empty table, the kind
+// of the first created order wins. That holds for as long as the table has one: stop all processes before you change the kind.
 func WithMerchants() Option {
 	return func(cfg *config) error {
 		cfg.merchants = true

@@ -132,17 +132,21 @@ func (g *Guard) PendingSummary(ctx context.Context) (PendingSummary, error) {
 
 // queries are the texts that read the table.
 type queries struct {
-	order, pending, pendingSummary, named, now, batchEnd, prunable, prune, forget string
+	order, pending, pendingSummary, otherKind, now, batchEnd, prunable, prune, forget string
 }
 
 const isPending = "open_since > 0 AND created_at = 0 AND lease_until <= {now}"
 
-func (s *schema) queries() queries {
+func (s *schema) queries(merchants bool) queries {
+	otherKind := "merchant > ''"
+	if merchants {
+		otherKind = "merchant = ''"
+	}
 	return queries{
 		order:          s.selects("WHERE merchant = {id} AND order_id = {id}"),
 		pending:        s.selects("WHERE " + isPending + " AND (open_since, merchant, order_id) > (?, {id}, {id}) ORDER BY open_since, merchant, order_id LIMIT ?"),
 		pendingSummary: s.fill("SELECT count(*), coalesce(min(open_since), 0) FROM {table} WHERE " + isPending),
-		named:          s.fill("SELECT min(merchant) = '', max(merchant) > '' FROM {table}"),
+		otherKind:      s.fill("SELECT 1 FROM {table} WHERE " + otherKind + " AND (open_since > 0 OR created_at > 0) ORDER BY merchant, order_id LIMIT 1"),
 		now:            s.fill("SELECT {now}"),
 		batchEnd:       s.fill("SELECT changed_at FROM {table} WHERE " + isPrunable + " ORDER BY changed_at LIMIT 1 OFFSET 999"),
 		prunable:       s.fill("SELECT count(*) FROM {table} WHERE " + isPrunable),

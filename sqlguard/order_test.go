@@ -13,10 +13,10 @@ import (
 	"github.com/cryptogw/gateway"
 )
 
-// Pending returns the unknown orders of all merchants once, in pages, the longest unknown first.
+// Pending returns the unknown orders once, in pages, the longest unknown first.
 func TestPending(t *testing.T) {
 	inEach(t, func(t *testing.T, w testDB) {
-		g := w.guard(t, WithMerchants())
+		g := w.guard(t)
 		g.once(t, "created", gateway.OutcomeSucceeded)
 		check(t, g.begins(t.Context(), "in flight"))
 		for i, id := range []string{"3", "2", "1", "b", "a"} {
@@ -222,20 +222,6 @@ func TestRecord_bound(t *testing.T) {
 		}
 		if got := g.order(t, order); got.State != gateway.OrderCreated || !strings.HasPrefix(string(got.Record.Invoice), `{"id":0,`) || !strings.HasPrefix(string(got.Record.Others[len(got.Record.Others)-1]), `{"id":19,`) {
 			t.Errorf("%.20s, %d others", got.Record.Invoice, len(got.Record.Others))
-		}
-	})
-}
-
-// The statement of the README gives the orders of a table a merchant.
-func TestWithMerchants_namedLater(t *testing.T) {
-	inEach(t, func(t *testing.T, w testDB) {
-		g, o := w.guard(t, WithMerchants()), orderOf(order)
-		o.Merchant = "main"
-		g.once(t, order, gateway.OutcomeSucceeded)
-		execute(t, g.db, fmt.Sprintf(`UPDATE %s SET merchant = 'main' WHERE merchant = ''`, g.sql.table))
-		lease, err := g.Begin(t.Context(), o)
-		if err != nil || lease.State != gateway.OrderCreated {
-			t.Errorf("%+v, %v", lease, err)
 		}
 	})
 }

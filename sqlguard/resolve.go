@@ -3,7 +3,6 @@ package sqlguard
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -50,7 +49,11 @@ func (g *Guard) Resolve(ctx context.Context, o gateway.OrderStatus, f gateway.Fi
 	if err := r.check(); err != nil {
 		return err
 	}
-	_, answer, err := g.change(ctx, r.key(), stored{}, r.apply)
+	var answer orders.Answer
+	err := g.onConn(ctx, isRefused, func(ctx context.Context, h handle) (err error) {
+		_, answer, err = g.changeIn(ctx, h, r.key(), stored{}, r.apply)
+		return err
+	})
 	if err = cmp.Or(err, answer.Err); err != nil {
 		return r.key().error(err)
 	}
@@ -129,7 +132,7 @@ func (g *Guard) writeAll(ctx context.Context, decide func() ([]change, error)) e
 			return cmp.Or(cmp.Compare(a.key.merchant, b.key.merchant), cmp.Compare(a.key.order, b.key.order))
 		})
 		written := false
-		err = g.withBusyTimeout(ctx, func(h handle) error {
+		err = g.onConn(ctx, isRefused, func(ctx context.Context, h handle) error {
 			tx, err := h.BeginTx(ctx, nil)
 			if err != nil {
 				return err
@@ -274,14 +277,14 @@ const markedCause = "marked as unknown: it may have been sent before the databas
 // was restored from a backup, for every order that can have been sent since. Created, unknown and in-flight orders
 // stay as they are. Of each order the OrderID and the Merchant are used.
 //
-// The orderIds and the merchants are checked as the client checks them, and an order without a merchant is refused if all
-// orders of the table have one, and the other way round. The error then joins a [*RefusedError] for each order that is
-// refused, and nothing was changed. After any other error some orders may have been marked: call Mark again.
+// The orderIds and the merchants are checked as the client and the guard check them, see [WithMerchants]. The error then
+// joins a [*RefusedError] for each order that is refused, and nothing was changed. Nor was it if the error is a
+// [*gateway.ArgumentError]: the table has orders of the other kind. After any other error some orders may have been marked:
+// call Mark again.
 func (g *Guard) Mark(ctx context.Context, all []gateway.OrderStatus) (marked int, err error) {
 	keyOf := func(o gateway.OrderStatus) key { return key{o.Merchant, idOf(o.OrderID)} }
-	unnamed, named, err := g.merchants(ctx)
-	if err != nil {
-		return 0, err
+	if err := g.checkTable(ctx); err != nil {
+		return 0, fmt.Errorf("sqlguard: marking orders: %w", explained(err))
 	}
 	var refusals []error
 	for i, o := range all {
@@ -292,10 +295,8 @@ func (g *Guard) Mark(ctx context.Context, all []gateway.OrderStatus) (marked int
 			err = badArgument("orderId", reason)
 		case err == nil && unnameable != "":
 			err = badArgument("WithMerchant", unnameable)
-		case o.Merchant == "" && named && !unnamed:
-			err = badArgument("merchant", "is required: every order of the table has one")
-		case o.Merchant != "" && unnamed && !named:
-			err = badArgument("merchant", "must be empty: no order of the table has one")
+		case err == nil:
+			err = g.checkMerchant(o.Merchant)
 		}
 		if err != nil {
 			refusals = append(refusals, &RefusedError{i, keyOf(o).error(err)})
@@ -328,13 +329,4 @@ func (g *Guard) Mark(ctx context.Context, all []gateway.OrderStatus) (marked int
 		marked += count
 	}
 	return marked, nil
-}
-
-// merchants reports whether the table has orders without and with a merchant.
-func (g *Guard) merchants(ctx context.Context) (unnamed, named bool, err error) {
-	var without, with sql.NullBool // null for an empty table
-	if err := g.db.QueryRowContext(ctx, g.queries.named).Scan(&without, &with); err != nil {
-		return false, false, fmt.Errorf("sqlguard: the merchants of the table: %w", explained(err))
-	}
-	return without.Bool, with.Bool, nil
 }

@@ -77,6 +77,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cryptogw/gateway"
@@ -97,6 +98,8 @@ type Guard struct {
 	patience time.Duration    // how long a Begin may take
 	retryEnd time.Duration    // for how long a failed End is tried again
 	now      func() time.Time // the clock of this process
+
+	isSure atomic.Bool // the table keeps a created order of this guard's kind, and nobody sends one of the other kind
 
 	mu   sync.Mutex
 	held map[int64]stored // the row of each attempt of this process between Begin and End
@@ -136,7 +139,7 @@ func New(db *sql.DB, opts ...Option) (*Guard, error) {
 		now:      time.Now,
 		held:     map[int64]stored{},
 	}
-	g.queries = g.sql.queries()
+	g.queries = g.sql.queries(cfg.merchants)
 	return g, nil
 }
 
@@ -146,11 +149,8 @@ func badArgument(name, reason string) error {
 
 // keyOf returns the key of the order that a call is about.
 func (g *Guard) keyOf(o gateway.Order) (key, error) {
-	if o.Merchant != "" && !g.cfg.merchants {
-		return key{}, badArgument("WithMerchants", "is not set, and the call names a merchant by WithMerchant")
-	}
 	k := key{o.Merchant, o.Key()}
-	return k, errors.Join(k.check(), checkStorable("gateway", o.Gateway, maxGateway))
+	return k, errors.Join(g.checkMerchant(o.Merchant), k.check(), checkStorable("gateway", o.Gateway, maxGateway))
 }
 
 // noOutcome is what is known of an attempt until it ends.
@@ -159,8 +159,8 @@ const noOutcome = "the process did not record an outcome"
 // Begin implements [gateway.OrderGuard]. A lease is granted for the duration of [WithLease], and
 // the request is recorded. An answer that grants nothing writes nothing.
 //
-// An error means that nothing was granted. It is a [*gateway.ArgumentError] for an order that names
-// a merchant without [WithMerchants], and matches [gateway.ErrOtherGateway] for one that another gateway has.
+// An error means that nothing was granted. It is a [*gateway.ArgumentError] for an order, or a table, of the
+// other kind, see [WithMerchants], and matches [gateway.ErrOtherGateway] for an order that another gateway has.
 // Any other means that the context has ended, or that the
 // database failed, or took longer than a quarter of the lease or 10 seconds. Begin then tries for up
 // to a second to withdraw what the database may have recorded nonetheless. If that fails too, the
@@ -194,11 +194,17 @@ func (g *Guard) begin(ctx context.Context, k key, o gateway.Order) (stored, gate
 	}
 	bounded, cancel := context.WithTimeout(ctx, g.patience)
 	defer cancel()
+	if err := g.makeSure(bounded); err != nil {
+		return stored{}, gateway.Lease{}, err
+	}
 	guess := stored{}
 	if g.cfg.dialect != SQLite { // there a write waits for those of all others
 		guess = g.guessed(stored{})
 	}
 	has, answer, err := g.change(bounded, k, guess, func(r row, now int64) (row, orders.Answer) { return r.Begin(begin, now) })
+	if err == nil && answer.Granted {
+		err = g.makeSure(bounded) // of two processes that record their first orders at once, one at least sees the other's
+	}
 	switch {
 	case err != nil:
 		g.withdraw(ctx, k, orders.End[gateway.OrderRecord]{Gateway: o.Gateway, Attempt: begin.Attempt, Record: gateway.OrderRecord{Outcome: gateway.OutcomeNotSent, Request: o.Request}})
@@ -268,6 +274,9 @@ func (g *Guard) End(ctx context.Context, o gateway.Order, r gateway.OrderRecord)
 		return r, k.error(err)
 	}
 	state := has.State(has.now)
+	if begun.known && state == orders.Created {
+		g.isSure.Store(true)
+	}
 	switch {
 	case end.Result == orders.Success && len(has.Invoices) > 0:
 		return has.invoice(), nil

@@ -94,8 +94,7 @@ func TestBegin_databaseIsDown(t *testing.T) {
 	g, err := New(openNone(t), WithDialect(PostgreSQL), WithMerchants())
 	check(t, err)
 	g.retryEnd = 0
-	o := orderOf(order)
-	o.Merchant = "north"
+	o := ofMerchant("north", order)
 	_, err1 := g.Begin(t.Context(), o)
 	_, err2 := g.End(t.Context(), o, gateway.OrderRecord{})
 	_, err3 := g.Order(t.Context(), "north", order)

@@ -9,7 +9,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -77,9 +76,9 @@ const mostTries = 20
 
 // change makes a transition of an order: it writes the row that step returns if nothing has changed the one
 // that was passed. The first one may be a guess, which spares a query. Step is called again for a row that
-// was changed by others.
+// was changed by others, or by a try whose answer was lost.
 func (g *Guard) change(ctx context.Context, k key, guess stored, step func(row, int64) (row, orders.Answer)) (has stored, answer orders.Answer, err error) {
-	err = g.withBusyTimeout(ctx, func(h handle) error {
+	err = g.onConn(ctx, isRepeatable, func(ctx context.Context, h handle) error {
 		has, answer, err = g.changeIn(ctx, h, k, guess, step)
 		return err
 	})
@@ -252,11 +251,7 @@ func (w *writing) addTime(name string, before, after, now int64) {
 func isDuplicate(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "Error 1062 ") }
 
 // isTransient reports whether a statement that has failed may be run again.
-func (s *schema) isTransient(err error) bool {
-	return slices.ContainsFunc(s.again, func(code string) bool {
-		return sqlState(err) == code || strings.HasPrefix(err.Error(), code)
-	})
-}
+func (s *schema) isTransient(err error) bool { return hasCode(err, s.again) }
 
 // sqlState returns the SQLSTATE of an error of PostgreSQL, or "".
 func sqlState(err error) string {
@@ -281,12 +276,11 @@ type handle interface {
 	BeginTx(ctx context.Context, opts *sql.TxOptions) (*sql.Tx, error)
 }
 
-// withBusyTimeout calls f with the handle, or in SQLite with a connection whose wait for another
-// writer ends with the context, which it otherwise does not.
-func (g *Guard) withBusyTimeout(ctx context.Context, f func(handle) error) error {
+// withBusyTimeout calls f with a connection of SQLite whose wait for another writer ends with the context, which it otherwise does not.
+func (g *Guard) withBusyTimeout(ctx context.Context, f func(context.Context, handle) error) error {
 	deadline, bounded := ctx.Deadline()
-	if g.cfg.dialect != SQLite || !bounded {
-		return f(g.db)
+	if !bounded {
+		return f(ctx, g.db)
 	}
 	conn, err := g.db.Conn(ctx)
 	if err != nil {
@@ -298,7 +292,7 @@ func (g *Guard) withBusyTimeout(ctx context.Context, f func(handle) error) error
 		return err
 	}
 	defer restore()
-	return f(conn)
+	return f(ctx, conn)
 }
 
 // shortenBusyTimeout makes the wait of a connection end at a deadline. If what was

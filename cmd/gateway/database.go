@@ -202,7 +202,7 @@ func (s *session) orderFile(ctx context.Context, path string) (guard *sqlguard.G
 }
 
 // connect returns the guard over the database that the flags name. Only create lets SQLite create a file.
-func (s *session) connect(create bool) (*sqlguard.Guard, error) {
+func (s *session) connect(create bool, opts ...sqlguard.Option) (*sqlguard.Guard, error) {
 	name, err := s.database.name()
 	if err != nil {
 		return nil, err
@@ -210,7 +210,7 @@ func (s *session) connect(create bool) (*sqlguard.Guard, error) {
 	if err := s.openDatabase(name, create); err != nil {
 		return nil, err
 	}
-	guard, err := sqlguard.New(s.db, sqlguard.WithTable(s.database.table))
+	guard, err := sqlguard.New(s.db, append(opts, sqlguard.WithTable(s.database.table))...)
 	if err != nil {
 		return nil, usage("--table: %w", err)
 	}
@@ -218,8 +218,8 @@ func (s *session) connect(create bool) (*sqlguard.Guard, error) {
 }
 
 // guard returns the guard over the table, which must be there.
-func (s *session) guard(ctx context.Context) (*sqlguard.Guard, error) {
-	guard, err := s.connect(false)
+func (s *session) guard(ctx context.Context, opts ...sqlguard.Option) (*sqlguard.Guard, error) {
+	guard, err := s.connect(false, opts...)
 	if err != nil {
 		return nil, err
 	}

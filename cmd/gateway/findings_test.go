@@ -170,7 +170,8 @@ func TestMark(t *testing.T) {
 		"a line without an order":  {"merchant,order\n,A-9\nnorth,\n", "", "line 3: the order is missing", exitUsage},
 		"a space":                  {"order\nA-9\n\"A-10 \"\n", "", "line 3: ", exitUsage},
 		"another merchant":         {"merchant,order\nnorth,A-9\n", "--merchant south", "line 2: it has another merchant than --merchant", exitUsage},
-		"a merchant, and no other": {"order\nA-9\nA-8\n", "--merchant north", "line 3: ", exitUsage},
+		"a merchant, and no other": {"order\nA-9\nA-8\n", "--merchant north", "nothing was marked: the orders of the table have no merchant: give none\n", exitUsage},
+		"a merchant in one line":   {"merchant,order\nnorth,A-9\n,A-8\n", "", "line 3: the merchant is missing, and other lines have one", exitUsage},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newSQLite(t)
@@ -193,7 +194,9 @@ func TestMark_merchants(t *testing.T) {
 		file(t, "merchant,order_id\nnorth,A-1\nnorth,A-2\nsouth,A-1\nsouth,A-2\n"))
 	w.want(t, exitDone, "marked  1\nleft    2\n", "orders", "mark", "--merchant", "south", "--from",
 		file(t, "\ufeffprice,ORDER\r\n\"10,5\",A-1\r\n\"10,5\",A-2\r\n\"10,5\",A-3\r\n"))
-	w.want(t, exitUsage, "nothing was marked:\nline 2: ", "orders", "mark", "--from", file(t, "order\nA-4\n"))
+	for _, dryRun := range []string{"--dry-run=true", "--dry-run=false"} {
+		w.want(t, exitUsage, "nothing was marked: the orders of the table have a merchant: give the column", "orders", "mark", dryRun, "--from", file(t, "order\nA-4\n"))
+	}
 	for _, key := range []string{"north A-1", "north A-2", "south A-1", "south A-2", "south A-3"} {
 		merchant, id, _ := strings.Cut(key, " ")
 		o, err := w.guard.Order(t.Context(), merchant, id)

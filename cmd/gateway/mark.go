@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -73,11 +74,18 @@ func (s *session) lost(name, merchant string) (orders []gateway.OrderStatus, num
 			orders, numbers = append(orders, o), append(numbers, l.number)
 		}
 	}
+	for i, o := range orders {
+		if o.Merchant == "" && slices.ContainsFunc(orders, hasMerchant) {
+			wrong = append(wrong, &lineError{numbers[i], errors.New("the merchant is missing, and other lines have one")})
+		}
+	}
 	if len(wrong) > 0 {
 		return nil, nil, usage("nothing was marked:\n%w", errors.Join(wrong...))
 	}
 	return orders, numbers, nil
 }
+
+func hasMerchant(o gateway.OrderStatus) bool { return o.Merchant != "" }
 
 // A markedRecord is the result of mark.
 type markedRecord struct {
@@ -87,7 +95,12 @@ type markedRecord struct {
 }
 
 func (s *session) mark(ctx context.Context, orders []gateway.OrderStatus, lines []int, dryRun bool) error {
-	guard, err := s.guard(ctx)
+	var opts []sqlguard.Option
+	otherKind := "the orders of the table have a merchant: give the column merchant or --merchant"
+	if slices.ContainsFunc(orders, hasMerchant) {
+		opts, otherKind = []sqlguard.Option{sqlguard.WithMerchants()}, "the orders of the table have no merchant: give none"
+	}
+	guard, err := s.guard(ctx, opts...)
 	if err != nil {
 		return err
 	}
@@ -100,6 +113,9 @@ func (s *session) mark(ctx context.Context, orders []gateway.OrderStatus, lines 
 	if refusals := onLines(err, lines); refusals != nil {
 		return usage("nothing was marked:\n%w", refusals)
 	}
+	if errors.Is(err, gateway.ErrInvalidArgument) {
+		return usage("nothing was marked: %s", otherKind)
+	}
 	if err != nil {
 		return fmt.Errorf("%d orders were marked; run it again: %w", marked, err)
 	}
@@ -108,6 +124,9 @@ func (s *session) mark(ctx context.Context, orders []gateway.OrderStatus, lines 
 
 // markable returns how many orders [sqlguard.Guard.Mark] would mark.
 func markable(ctx context.Context, guard *sqlguard.Guard, orders []gateway.OrderStatus) (count int, err error) {
+	if err := guard.Check(ctx); err != nil {
+		return 0, err
+	}
 	var refusals []error
 	for i, o := range orders {
 		now, err := guard.Order(ctx, o.Merchant, o.OrderID)

@@ -54,6 +54,7 @@ type shop struct {
 	url, table string
 	raw        *sql.DB
 	guard      *sqlguard.Guard
+	named      *sqlguard.Guard // of a table whose orders have merchants
 }
 
 // inEach runs a test against each database.
@@ -116,7 +117,9 @@ func newShop(t *testing.T, url string) *shop {
 	require.NoError(t, s.openDatabase(url, false))
 	w.raw = s.db
 	var err error
-	w.guard, err = sqlguard.New(w.raw, sqlguard.WithTable(w.table), sqlguard.WithMerchants())
+	w.guard, err = sqlguard.New(w.raw, sqlguard.WithTable(w.table))
+	require.NoError(t, err)
+	w.named, err = sqlguard.New(w.raw, sqlguard.WithTable(w.table), sqlguard.WithMerchants())
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		_, err1 := w.raw.Exec("DROP VIEW IF EXISTS " + w.table + "_list")
@@ -154,7 +157,11 @@ func (w *shop) sends(t *testing.T, ago time.Duration, merchant, id string, outco
 	o := gateway.Order{Gateway: "https://old.example/api", Merchant: merchant, Request: gateway.InvoiceRequest{
 		OrderID: id, Price: amount, Amount: amount, BaseCurrency: "USD", CoinSymbol: "USDT", NetworkName: "Tron",
 	}}
-	lease, err := w.guard.Begin(t.Context(), o)
+	guard := w.guard
+	if merchant != "" {
+		guard = w.named
+	}
+	lease, err := guard.Begin(t.Context(), o)
 	require.NoError(t, err)
 	require.Equal(t, gateway.OrderFree, lease.State)
 	o.Attempt = lease.Attempt
@@ -165,7 +172,7 @@ func (w *shop) sends(t *testing.T, ago time.Duration, merchant, id string, outco
 	case gateway.OutcomeUnknown:
 		r.StatusCode, r.Body, r.Cause = 502, []byte("<html>\x1b[31mBad Gateway</html>"), "502: no message in the response"
 	}
-	_, err = w.guard.End(t.Context(), o, r)
+	_, err = guard.End(t.Context(), o, r)
 	require.NoError(t, err)
 	at := fmt.Sprint(time.Now().Add(-ago).UnixMicro())
 	columns := "begun_at = " + at + ", changed_at = " + at + ", lease_until = " + at
@@ -265,34 +272,51 @@ func TestOrders(t *testing.T) {
 	inEach(t, func(t *testing.T, w *shop) {
 		w.want(t, exitDone, "No order is unknown.", "orders", "pending")
 		w.loses(t, "A-1", "A-2", "A-3")
-		w.sends(t, time.Hour, "north", "A-1", gateway.OutcomeUnknown)
 		w.want(t, exitLeft, "502: no message in the response", "orders", "pending")
-		north := decode[[]orderRecord](t, w.want(t, exitLeft, `"token": "`, "orders", "pending", "--merchant", "north", "-o", "json").stdout)
-		require.Len(t, north, 1)
-		shown := w.want(t, exitDone, "<html>\uFFFD[31mBad Gateway</html>", "orders", "show", "A-1", "--merchant", "north")
+		shown := w.want(t, exitDone, "<html>\uFFFD[31mBad Gateway</html>", "orders", "show", "A-1")
 		assert.Contains(t, shown.stdout, "502: no message in the response")
 		w.want(t, exitFailed, "the table has no such order; if its merchant has a name", "orders", "show", "A-9")
 
 		path := spreadsheet(t, w.listed(t, map[string]string{"A-1": "exists", "A-2": "absent"}))
 		resolve := []string{"orders", "resolve", "--from", path, "--by", "anna"}
-		w.want(t, exitDone, "exist   2\nabsent  1\nleft    1\ndryRun  true\n", append(resolve, "--dry-run")...)
+		w.want(t, exitDone, "exist   1\nabsent  1\nleft    1\ndryRun  true\n", append(resolve, "--dry-run")...)
 		assert.Equal(t, []string{"unknown", "unknown", "unknown"}, w.states(t, "A-1", "A-2", "A-3"))
-		w.want(t, exitDone, "exist   2\nabsent  1\nleft    1\ndryRun  false\n", resolve...)
+		w.want(t, exitDone, "exist   1\nabsent  1\nleft    1\ndryRun  false\n", resolve...)
 		assert.Equal(t, []string{"created", "free", "unknown"}, w.states(t, "A-1", "A-2", "A-3"))
 		for _, dryRun := range []string{"--dry-run=true", "--dry-run=false"} {
-			w.want(t, exitDone, "exist   2\nabsent  1\nleft    1\n", append(resolve, dryRun)...)
+			w.want(t, exitDone, "exist   1\nabsent  1\nleft    1\n", append(resolve, dryRun)...)
 		}
 
 		w.want(t, exitDone, "exist   1\n", "orders", "resolve", "A-3", "--exists", "--by", "anna", "--invoice", file(t, `{"id": "4711"}`))
 		shown = w.want(t, exitDone, `"finding": "exists"`, "orders", "show", "A-3", "-o", "json")
 		assert.JSONEq(t, `{"id": "4711"}`, string(decode[orderRecord](t, shown.stdout).Invoice))
 
-		lost := file(t, "merchant,order\n,A-1\n,A-2\n,A-4\nnorth,A-4\nnorth,A-1\n")
-		w.want(t, exitDone, "marked  3\nleft    2\ndryRun  true", "orders", "mark", "--from", lost, "--dry-run")
-		w.want(t, exitDone, "marked  3\nleft    2\n", "orders", "mark", "--from", lost)
+		lost := file(t, "merchant,order\n,A-1\n,A-2\n,A-4\n")
+		w.want(t, exitDone, "marked  2\nleft    1\ndryRun  true", "orders", "mark", "--from", lost, "--dry-run")
+		w.want(t, exitDone, "marked  2\nleft    1\n", "orders", "mark", "--from", lost)
 		assert.Equal(t, []string{"created", "unknown", "created", "unknown"}, w.states(t, "A-1", "A-2", "A-3", "A-4"))
 
 		w.want(t, exitDone, "pruned  0\n", "orders", "prune", "--older-than", "24h", "--dry-run")
 		w.want(t, exitDone, "the table "+w.table+" is there", "orders", "migrate")
 	})
+}
+
+// Each command works on a table whose orders have merchants.
+func TestOrders_merchants(t *testing.T) {
+	w := newSQLite(t)
+	for _, merchant := range []string{"north", "south"} {
+		w.sends(t, time.Hour, merchant, "A-1", gateway.OutcomeUnknown)
+	}
+	require.Len(t, decode[[]orderRecord](t, w.want(t, exitLeft, `"token": "`, "orders", "pending", "-o", "json").stdout), 2)
+	require.Len(t, decode[[]orderRecord](t, w.want(t, exitLeft, `"token": "`, "orders", "pending", "--merchant", "north", "-o", "json").stdout), 1)
+	w.want(t, exitFailed, "the table has no such order; if its merchant has a name", "orders", "show", "A-1")
+	w.want(t, exitDone, "Bad Gateway", "orders", "show", "A-1", "--merchant", "north")
+	w.want(t, exitDone, "exist   2\n", "orders", "resolve", "--by", "anna", "--from", spreadsheet(t, w.listed(t, map[string]string{"A-1": "exists"})))
+	w.want(t, exitDone, "A-1", "orders", "forget", "A-1", "--merchant", "south")
+	w.want(t, exitDone, "is there", "orders", "migrate")
+	for merchant, state := range map[string]gateway.OrderState{"north": gateway.OrderCreated, "south": gateway.OrderFree} {
+		o, err := w.named.Order(t.Context(), merchant, "A-1")
+		require.NoError(t, err)
+		assert.Equal(t, state, o.State, merchant)
+	}
 }

@@ -1,0 +1,82 @@
+package sqlguard
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	mostTry     = 3 * time.Second // on one connection
+	tryPause    = 100 * time.Millisecond
+	mostTryTime = 10 * time.Second // after which no further one begins
+)
+
+// onConn calls f with a connection. If the failure says that the server has become read-only or is going away, or that
+// the connection is lost, onConn closes the connection and calls f with another one: until the context ends, for up to 10
+// seconds. If f may be repeated although a try may have been executed, a try that gets no answer for 3 seconds is lost.
+func (g *Guard) onConn(ctx context.Context, may repeats, f func(context.Context, handle) error) error {
+	if g.cfg.dialect == SQLite {
+		return g.withBusyTimeout(ctx, f)
+	}
+	for start := time.Now(); ; {
+		again, err := g.try(ctx, may, f)
+		if !again || ctx.Err() != nil || time.Since(start) >= mostTryTime || wait(ctx, tryPause) != nil {
+			return err
+		}
+	}
+}
+
+// A repeats is whether what has failed may be done again.
+type repeats bool
+
+const (
+	isRefused    repeats = false // if it was not executed
+	isRepeatable repeats = true  // if it may have been, too
+)
+
+// try calls f with a connection, and reports whether it is to be called again, with another one.
+func (g *Guard) try(ctx context.Context, may repeats, f func(context.Context, handle) error) (again bool, err error) {
+	bounded := ctx
+	if may == isRepeatable {
+		var cancel context.CancelFunc
+		bounded, cancel = context.WithTimeout(ctx, mostTry)
+		defer cancel()
+	}
+	conn, err := g.db.Conn(bounded)
+	if err != nil {
+		return bounded.Err() != nil || g.sql.refuses(err) || g.sql.isLost(err), err
+	}
+	defer func() { _ = conn.Close() }() // returns it to the handle
+	err = f(bounded, conn)
+	refused := g.sql.refuses(err)
+	lost := err != nil && (bounded.Err() != nil || g.sql.isLost(err))
+	if refused && g.sql.terminate != "" { // a pool of the driver's own takes back what the handle closes
+		_, _ = conn.ExecContext(bounded, g.sql.terminate)
+	}
+	if refused || lost {
+		_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // closes it
+	}
+	return refused || lost && bool(may), err
+}
+
+// refuses reports whether a server has executed nothing because it is read-only, or not ready.
+func (s *schema) refuses(err error) bool { return hasCode(err, s.refusals) }
+
+// isLost reports whether a connection is lost, or the server is going away.
+func (s *schema) isLost(err error) bool {
+	_, network := errors.AsType[net.Error](err)
+	return network || errors.Is(err, driver.ErrBadConn) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || hasCode(err, s.losses)
+}
+
+// hasCode reports whether an error has one of the codes: a SQLSTATE, or what its text begins with.
+func hasCode(err error, codes []string) bool {
+	return err != nil && slices.ContainsFunc(codes, func(code string) bool {
+		return sqlState(err) == code || strings.HasPrefix(err.Error(), code)
+	})
+}

@@ -1,0 +1,145 @@
+package sqlguard
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/cryptogw/gateway"
+)
+
+// kind is how the guards of a table are made whose orders have a merchant, or none.
+func kind(merchant string) []Option {
+	if merchant == "" {
+		return nil
+	}
+	return []Option{WithMerchants()}
+}
+
+// A table with a sent order of one kind is refused for the other, and nothing is sent again. The SQL that the error names moves the orders.
+func TestWithMerchants_otherKind(t *testing.T) {
+	for before, after := range map[string]string{"": "main", "main": ""} {
+		t.Run("from "+before+" to "+after, func(t *testing.T) {
+			inEach(t, func(t *testing.T, w testDB) {
+				old := w.guard(t, kind(before)...)
+				sent := ofMerchant(before, order)
+				check(t, granted(&sent)(old.Begin(t.Context(), sent)))
+				g, err := New(w.open(t), append(kind(after), WithTable(w.table))...)
+				check(t, err)
+				refuses := func() (reason string) {
+					t.Helper()
+					_, err1 := g.Begin(t.Context(), ofMerchant(after, "another"))
+					_, err2 := g.Mark(t.Context(), []gateway.OrderStatus{{Merchant: after, OrderID: "another"}})
+					for _, err := range []error{err1, err2, g.Check(t.Context()), g.Migrate(t.Context())} {
+						if !errors.Is(err, gateway.ErrInvalidArgument) {
+							t.Errorf("not refused: %v", err)
+							continue
+						}
+						reason = err.Error()
+					}
+					return reason
+				}
+				refuses() // in flight
+				_, err = old.End(t.Context(), sent, gateway.OrderRecord{Outcome: gateway.OutcomeSucceeded, Request: sent.Request})
+				check(t, err)
+				_, statement, found := strings.Cut(refuses(), "move them: ")
+				if !found {
+					t.Fatal(statement)
+				}
+				execute(t, g.db, strings.Replace(statement, "NAME", "main", 1))
+				if lease, err := g.Begin(t.Context(), ofMerchant(after, order)); err != nil || lease.State != gateway.OrderCreated {
+					t.Errorf("%+v, %v", lease, err)
+				}
+				check(t, errors.Join(g.Check(t.Context()), g.Migrate(t.Context())))
+				wantError(t, w.mustNew(t, kind(before)...).Check(t.Context()), gateway.ErrInvalidArgument)
+			})
+		})
+	}
+}
+
+// mustNew is a guard whose table is not migrated.
+func (w testDB) mustNew(t *testing.T, opts ...Option) *Guard {
+	t.Helper()
+	g, err := New(w.open(t), append(opts, WithTable(w.table))...)
+	check(t, err)
+	return g
+}
+
+// A call of the kind that the guard is not for is refused.
+func TestWithMerchants_otherCall(t *testing.T) {
+	w := newSQLite(t)
+	for merchant, want := range map[string]string{"": "is not set, and the call names a merchant", "north": "is set, and the call names no merchant"} {
+		g, other := w.mustNew(t, kind(merchant)...), "north"
+		if merchant != "" {
+			other = ""
+		}
+		if _, err := g.Begin(t.Context(), ofMerchant(other, order)); !errors.Is(err, gateway.ErrInvalidArgument) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// A free order is of no kind: nothing of it can be sent again.
+func TestWithMerchants_freeOrders(t *testing.T) {
+	w := newSQLite(t)
+	w.guard(t).once(t, order, gateway.OutcomeRejected)
+	if lease, err := w.guard(t, WithMerchants()).Begin(t.Context(), ofMerchant("north", order)); err != nil || lease.State != gateway.OrderFree {
+		t.Errorf("%+v, %v", lease, err)
+	}
+}
+
+// Processes of both kinds that start on an empty table, in every interleaving of recording the first order and of looking
+// for the other kind: at most one kind sends. A process that has a created order is never stopped by the other kind.
+func TestWithMerchants_bothKindsAtOnce(t *testing.T) {
+	inEach(t, func(t *testing.T, w testDB) {
+		for round := range 20 {
+			unnamed, named := w.guard(t), w.mustNew(t, WithMerchants())
+			id := fmt.Sprint("A-", round)
+			orders := [2]gateway.Order{orderOf(id), ofMerchant("main", id)}
+			guards := [2]*Guard{unnamed, named}
+			ask := make(chan struct{})
+			granted := [2]bool{}
+			done := make(chan int, 2)
+			for i := range guards {
+				go func() {
+					<-ask
+					lease, err := guards[i].Begin(t.Context(), orders[i])
+					granted[i] = err == nil && lease.State == gateway.OrderFree
+					orders[i].Attempt = lease.Attempt
+					done <- i
+				}()
+			}
+			close(ask)
+			<-done
+			<-done
+			if granted[0] && granted[1] {
+				t.Fatal("both kinds are sent")
+			}
+			for i := range guards {
+				if granted[i] {
+					check(t, recorded(guards[i].End(t.Context(), orders[i], gateway.OrderRecord{Outcome: gateway.OutcomeSucceeded})))
+					if lease, err := guards[i].Begin(t.Context(), ofMerchant(orders[i].Merchant, "next")); err != nil || lease.State != gateway.OrderFree {
+						t.Errorf("%+v, %v", lease, err)
+					}
+					_, err := guards[1-i].Begin(t.Context(), ofMerchant(orders[1-i].Merchant, "next"))
+					wantError(t, err, gateway.ErrInvalidArgument)
+				}
+			}
+			execute(t, unnamed.db, "DELETE FROM "+w.table)
+		}
+	})
+}
+
+// Of two processes of different kinds, one has recorded its first order and not looked yet: it withdraws the order.
+func TestWithMerchants_looksAgain(t *testing.T) {
+	w := newSQLite(t)
+	w.guard(t)
+	g := w.mustNew(t, WithMerchants())
+	execute(t, g.db, "CREATE TRIGGER other AFTER INSERT ON gateway_orders WHEN NEW.merchant > '' BEGIN INSERT INTO gateway_orders (merchant, order_id, gateway, created_at, record) VALUES ('', 'A-1', '', 1, '{}'); END")
+	_, err := g.Begin(t.Context(), ofMerchant("north", order))
+	wantError(t, err, gateway.ErrInvalidArgument)
+	if o, err := g.Order(t.Context(), "north", order); err != nil || o.State != gateway.OrderFree || o.Attempts != 1 {
+		t.Errorf("%+v, %v", o, err)
+	}
+}
