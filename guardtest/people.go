@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/cryptogw/gateway"
@@ -98,13 +99,14 @@ var people = []rule{
 		s.resolve(read, absent, gateway.ErrTriedAgain)
 		s.want(s.first, orderOf(id), gateway.OrderUnknown)
 	}},
-	{name: "two people cannot both end an order", check: func(s *store) {
-		read := s.unknown(id)
-		s.resolve(read, absent, nil)
-		s.resolve(read, exists, gateway.ErrNotUnknown)
-		s.end(s.first, s.acquire(s.first, orderOf(id)), unknown, "the second")
-		s.resolve(read, absent, gateway.ErrTriedAgain)
-		s.want(s.first, orderOf(id), gateway.OrderUnknown)
+	{name: "of two findings about one order the first counts, and the second changes nothing", check: func(s *store) {
+		for i, first := range []gateway.Finding{exists, absent} {
+			for j, second := range []gateway.Finding{exists, absent} {
+				for _, when := range []string{"read before", "read after", "at once", "sent again", "unknown again"} {
+					s.twoFindings(fmt.Sprint(when, i, j), first, second, when)
+				}
+			}
+		}
 	}},
 	{name: "there is nothing to resolve about an order that is free, in flight or created", check: func(s *store) {
 		s.resolve(s.status(id), exists, gateway.ErrNotUnknown)
@@ -151,6 +153,44 @@ var people = []rule{
 		s.forget(read, gateway.ErrTriedAgain)
 		s.wantInvoice(s.want(s.first, orderOf(id), gateway.OrderCreated), `{"id":"i-2"}`, 0)
 	}},
+	{name: "of calls and two people who forget an order at once, one call gets the lease and one person is told that it is forgotten", check: func(s *store) {
+		for round := range 10 {
+			id := fmt.Sprint("A-", round)
+			s.end(s.first, s.acquire(s.first, orderOf(id)), success, invoice)
+			read := s.status(id)
+			var all sync.WaitGroup
+			var forgot [2]error
+			var leases [4]gateway.Lease
+			for i := range forgot {
+				all.Go(func() { forgot[i] = s.first.(keeper).Forget(context.Background(), read) })
+			}
+			for i := range leases {
+				all.Go(func() { leases[i] = s.begin(s.first, orderOf(id)) })
+			}
+			all.Wait()
+			granted := 0
+			for _, lease := range leases {
+				if lease.State == gateway.OrderFree {
+					granted++
+				}
+			}
+			if (forgot[0] == nil) == (forgot[1] == nil) || granted > 1 || granted == 1 && s.status(id).State != gateway.OrderInFlight {
+				s.Errorf("%d leases, Forget returns %v and %v", granted, forgot[0], forgot[1])
+			}
+		}
+	}},
+	{name: "a success that comes for a forgotten order is kept beside that of the call that has it", check: func(s *store) {
+		s.end(s.first, s.acquire(s.first, orderOf(id)), success, invoice)
+		read := s.status(id)
+		s.forget(read, nil)
+		held, late := s.acquire(s.first, orderOf(id)), orderOf(id)
+		late.Attempt = "of-another-guard"
+		s.end(s.first, late, success, `{"id":"late"}`)
+		s.forget(s.status(id), gateway.ErrNotCreated) // in flight
+		s.end(s.first, held, success, invoice)
+		s.forget(read, gateway.ErrTriedAgain)
+		s.wantInvoice(s.want(s.first, orderOf(id), gateway.OrderCreated), `{"id":"late"}`, 1)
+	}},
 	{name: "an order that is free, in flight or unknown is not forgotten", check: func(s *store) {
 		s.forget(s.status(id), gateway.ErrNotCreated)
 		held := s.acquire(s.first, orderOf(id))
@@ -172,6 +212,50 @@ var people = []rule{
 		s.end(s.first, late, success, `{"id":"late"}`)
 		s.wantInvoice(s.want(s.first, orderOf(id), gateway.OrderCreated), `{"id":"late"}`, 0)
 	}},
+}
+
+// twoFindings has two people look up an order, of whom the second one read it before, or after, the first has recorded a finding,
+// or records one at the same time, or when the order was sent again since.
+func (s *store) twoFindings(id string, first, second gateway.Finding, when string) {
+	s.Helper()
+	guard, ctx := s.first.(keeper), context.Background()
+	read := s.unknown(id)
+	errs := [2]error{}
+	if when == "at once" {
+		second.By = "bob"
+		var people sync.WaitGroup
+		people.Go(func() { errs[0] = guard.Resolve(ctx, read, first) })
+		people.Go(func() { errs[1] = guard.Resolve(ctx, read, second) })
+		if people.Wait(); errs[0] != nil {
+			errs[0], errs[1], first, second = errs[1], errs[0], second, first
+		}
+	} else {
+		errs[0] = guard.Resolve(ctx, read, first)
+		if when == "read after" {
+			read = s.status(id)
+		}
+		if again := when == "sent again" || when == "unknown again"; again && !first.Exists {
+			held := s.acquire(s.first, orderOf(id))
+			if when == "unknown again" {
+				s.end(s.first, held, unknown, "the second")
+			}
+		}
+		errs[1] = guard.Resolve(ctx, read, second)
+	}
+	state, refusal := gateway.OrderFree, gateway.ErrNotUnknown
+	switch {
+	case first.Exists:
+		state = gateway.OrderCreated
+	case when == "sent again":
+		state = gateway.OrderInFlight
+	case when == "unknown again":
+		state, refusal = gateway.OrderUnknown, gateway.ErrTriedAgain
+	}
+	isSame := first.Exists == second.Exists && first.By == second.By && errs[1] == nil // the same finding once more may be no error
+	o := s.status(id)
+	if errs[0] != nil || !isSame && !errors.Is(errs[1], refusal) || o.State != state || first.Exists && o.Finding.By != first.By {
+		s.Errorf("%s: %v, then %v, want %v: the order is %s, found by %q", id, errs[0], errs[1], refusal, o.State, o.Finding.By)
+	}
 }
 
 // status reads an order.

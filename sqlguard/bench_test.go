@@ -1,12 +1,7 @@
 package sqlguard
 
 import (
-	"context"
-	"io"
-	"net"
-	"net/url"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -89,20 +84,12 @@ func inParallel(b *testing.B, trips *atomic.Int64, workers int, do func(worker, 
 
 // benchmarked returns a guard over a table that is at a distance, and how often its connections have asked
 // and were answered.
-func (w testDB) benchmarked(b *testing.B, distance time.Duration, workers int) (*Guard, *atomic.Int64) {
+func (w *testDB) benchmarked(b *testing.B, distance time.Duration, workers int) (*Guard, *atomic.Int64) {
 	w.guard(b) // creates the table
 	trips := new(atomic.Int64)
-	switch w.dialect {
-	case PostgreSQL:
-		dsn, err := url.Parse(w.dsn)
-		check(b, err)
-		dsn.Host = startProxy(b, dsn.Host, distance, trips)
-		w.dsn = dsn.String()
-	case MariaDB:
-		before, rest, _ := strings.Cut(w.dsn, "tcp(")
-		address, after, _ := strings.Cut(rest, ")")
-		w.dsn = before + "tcp(" + startProxy(b, address, distance, trips) + ")" + after
-	case SQLite:
+	if w.dialect != SQLite {
+		p := w.behindProxy(b)
+		p.distance, trips = distance, &p.trips
 	}
 	db := w.open(b)
 	db.SetMaxOpenConns(workers)
@@ -110,47 +97,4 @@ func (w testDB) benchmarked(b *testing.B, distance time.Duration, workers int) (
 	g, err := New(db, WithTable(w.table))
 	check(b, err)
 	return g, trips
-}
-
-// startProxy forwards connections to a server, and holds what the client sends for as long as the way there
-// and back takes.
-func startProxy(b *testing.B, server string, distance time.Duration, trips *atomic.Int64) string {
-	listener, err := (&net.ListenConfig{}).Listen(b.Context(), "tcp", "127.0.0.1:0")
-	check(b, err)
-	b.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			client, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go forward(client, server, distance, trips)
-		}
-	}()
-	return listener.Addr().String()
-}
-
-func forward(client net.Conn, server string, distance time.Duration, trips *atomic.Int64) {
-	defer client.Close()
-	conn, err := (&net.Dialer{}).DialContext(context.Background(), "tcp", server)
-	if err != nil {
-		return
-	}
-	defer conn.Close()
-	go func() {
-		_, _ = io.Copy(client, conn)
-		_ = client.Close()
-	}()
-	buf := make([]byte, 64<<10)
-	for {
-		n, err := client.Read(buf)
-		if err != nil {
-			return
-		}
-		trips.Add(1)
-		time.Sleep(distance)
-		if _, err := conn.Write(buf[:n]); err != nil {
-			return
-		}
-	}
 }

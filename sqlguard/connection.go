@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	mostTry     = 3 * time.Second // on one connection
-	tryPause    = 100 * time.Millisecond
-	mostTryTime = 10 * time.Second // after which no further one begins
+	mostTry     = 3 * time.Second        // on one connection
+	tryPause    = 100 * time.Millisecond // between two
+	mostTryTime = 10 * time.Second       // after which no further one begins
 )
 
 // onConn calls f with a connection. If the failure says that the server has become read-only or is going away, or that
@@ -45,7 +45,7 @@ func (g *Guard) try(ctx context.Context, may repeats, f func(context.Context, ha
 	bounded := ctx
 	if may == isRepeatable {
 		var cancel context.CancelFunc
-		bounded, cancel = context.WithTimeout(ctx, mostTry)
+		bounded, cancel = context.WithTimeout(ctx, g.mostTry)
 		defer cancel()
 	}
 	conn, err := g.db.Conn(bounded)

@@ -6,16 +6,12 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/internal/testing/mariadbtest"
-	"github.com/cryptogw/gateway/internal/testing/postgrestest"
 )
 
 // life uses every method of a guard, with texts that need escapes.
@@ -279,173 +275,6 @@ func TestGrants_MariaDB(t *testing.T) {
 	execute(t, owner.db, "GRANT SELECT ON "+w.table+"_list TO "+user)
 	check(t, g.Migrate(t.Context()))
 	g.once(t, order, gateway.OutcomeSucceeded)
-}
-
-// A server that is killed under load keeps what it has acknowledged, and what fails grants nothing.
-func TestServer_killed(t *testing.T) {
-	for name, start := range map[string]func() (testDB, database, error){
-		"PostgreSQL": func() (testDB, database, error) {
-			s, err := postgrestest.Start("shared_buffers=32MB")
-			if err != nil {
-				return testDB{}, nil, err
-			}
-			return testDB{PostgreSQL, "pgx", s.DSN("postgres"), DefaultTable}, s, nil
-		},
-		"MariaDB": func() (testDB, database, error) {
-			s, err := mariadbtest.Start()
-			if err != nil {
-				return testDB{}, nil, err
-			}
-			return testDB{MariaDB, "mysql", s.DSN("shop") + "?interpolateParams=true", DefaultTable}, s, nil
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w, server, err := start()
-			check(t, err)
-			t.Cleanup(server.Stop)
-			g := w.guard(t)
-			g.retryEnd = 0
-			l := newLoad(g)
-			for range 3 {
-				l.reach(20)
-				check(t, server.Restart("KILL"))
-			}
-			l.reach(20)
-			l.stop()
-			check(t, g.endLeases(t.Context()))
-			l.check(t, g)
-		})
-	}
-}
-
-// A primary is killed under load, and its synchronous replica promoted: what was acknowledged stays.
-func TestServer_failover(t *testing.T) {
-	primary, err := postgrestest.Start("fsync=off", "shared_buffers=32MB")
-	check(t, err)
-	t.Cleanup(primary.Stop)
-	replica, err := primary.Replica()
-	check(t, err)
-	t.Cleanup(replica.Stop)
-	w := testDB{PostgreSQL, "pgx", fmt.Sprintf("postgres://postgres@127.0.0.1:%s,127.0.0.1:%s/postgres?sslmode=disable&target_session_attrs=read-write",
-		primary.Port, replica.Port), DefaultTable}
-	g := w.guard(t)
-	g.retryEnd = 0
-	execute(t, g.db, `ALTER SYSTEM SET synchronous_standby_names = '*'`)
-	execute(t, g.db, `SELECT pg_reload_conf()`)
-	direct := testDB{PostgreSQL, "pgx", replica.DSN("postgres"), DefaultTable}.open(t)
-	l := newLoad(g)
-	l.reach(20)
-	primary.Kill()
-	execute(t, direct, `SELECT pg_promote()`)
-	l.reach(20)
-	l.stop()
-	check(t, g.endLeases(t.Context()))
-	l.check(t, g)
-}
-
-// A load is workers that begin and end orders.
-type load struct {
-	g       *Guard
-	working sync.WaitGroup
-	ended   chan struct{} // gets one for each order that is created
-	over    chan struct{}
-
-	mu             sync.Mutex
-	begun, created []string
-}
-
-func newLoad(g *Guard) *load {
-	l := &load{g: g, ended: make(chan struct{}), over: make(chan struct{})}
-	for range 4 {
-		l.working.Go(l.work)
-	}
-	return l
-}
-
-// reach returns when a number of further orders are created.
-func (l *load) reach(count int) {
-	for range count {
-		<-l.ended
-	}
-}
-
-func (l *load) stop() {
-	close(l.over)
-	l.working.Wait()
-}
-
-func (l *load) work() {
-	ctx := context.Background()
-	for {
-		id := rand.Text()
-		if l.g.begins(ctx, id) == nil {
-			l.note(&l.begun, id)
-			if l.g.ends(ctx, id, gateway.OutcomeSucceeded) == nil {
-				l.note(&l.created, id)
-				select {
-				case l.ended <- struct{}{}:
-				case <-l.over:
-				}
-			}
-		}
-		select {
-		case <-l.over:
-			return
-		default:
-		}
-	}
-}
-
-func (l *load) note(list *[]string, id string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	*list = append(*list, id)
-}
-
-// check requires that the orders are as they were acknowledged.
-func (l *load) check(t *testing.T, g *Guard) {
-	t.Helper()
-	for _, id := range l.created {
-		if o := g.order(t, id); o.State != gateway.OrderCreated {
-			t.Errorf("created: %+v", o)
-		}
-	}
-	for _, id := range l.begun {
-		if o := g.order(t, id); o.State == gateway.OrderFree {
-			t.Errorf("begun: %+v", o)
-		}
-	}
-	t.Logf("%d orders were begun, %d created", len(l.begun), len(l.created))
-}
-
-// A server that stalls keeps no Begin for longer than its patience, and grants nothing then.
-func TestServer_stalls(t *testing.T) {
-	for name, shared := range map[string]struct {
-		w      func(testing.TB) testDB
-		server *sharedServer
-	}{"PostgreSQL": {newPostgres, &sharedPostgres}, "MariaDB": {newMariaDB, &sharedMariaDB}} {
-		t.Run(name, func(t *testing.T) {
-			g := shared.w(t).guard(t)
-			if shared.server.server == nil {
-				t.Skip("the server is not one of the tests")
-			}
-			g.patience = 100 * time.Millisecond
-			check(t, g.begins(t.Context(), "before")) // there is a connection
-			check(t, g.ends(t.Context(), "before", gateway.OutcomeSucceeded))
-			resume, err := shared.server.server.Suspend()
-			check(t, err)
-			err = g.begins(t.Context(), order)
-			resume()
-			if !errors.Is(err, context.DeadlineExceeded) && !strings.Contains(fmt.Sprint(err), "timeout") {
-				t.Error(err)
-			}
-			check(t, g.endLeases(t.Context()))
-			if got := g.order(t, order); got.State == gateway.OrderCreated || got.State == gateway.OrderInFlight {
-				t.Errorf("%+v", got)
-			}
-		})
-	}
 }
 
 // The view shows people what the table has.

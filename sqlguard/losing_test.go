@@ -7,9 +7,11 @@ import (
 	"testing"
 )
 
-// A losing database does what it is asked, and loses the answers of some writes.
+// A losing database does what it is asked, and loses the answers of some writes, or refuses some.
 type losing struct {
-	writes int // how many of the next answers are lost
+	writes int   // how many of the next answers are lost
+	refuse error // of the next write, which is not executed
+	opened int   // connections
 	base   driver.Driver
 	dsn    string
 }
@@ -27,6 +29,7 @@ func (l *losing) Driver() driver.Driver { return l.base }
 
 func (l *losing) Connect(context.Context) (driver.Conn, error) {
 	conn, err := l.base.Open(l.dsn)
+	l.opened++
 	return losingConn{conn, l}, err
 }
 
@@ -49,6 +52,10 @@ func (c losingConn) QueryContext(ctx context.Context, text string, args []driver
 }
 
 func (c losingConn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
+	if err := c.refuse; err != nil && len(args) > 0 {
+		c.refuse = nil
+		return nil, err
+	}
 	result, err := c.Conn.(driver.ExecerContext).ExecContext(ctx, text, args)
 	if err == nil && len(args) > 0 && c.writes > 0 {
 		c.writes--

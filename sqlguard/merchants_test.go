@@ -38,6 +38,9 @@ func TestWithMerchants_otherKind(t *testing.T) {
 						}
 						reason = err.Error()
 					}
+					if o, err := g.Order(t.Context(), after, "another"); err != nil || o.Attempts > 0 {
+						t.Errorf("%+v, %v", o, err)
+					}
 					return reason
 				}
 				refuses() // in flight
@@ -129,6 +132,19 @@ func TestWithMerchants_bothKindsAtOnce(t *testing.T) {
 			execute(t, unnamed.db, "DELETE FROM "+w.table)
 		}
 	})
+}
+
+// That the table has no order of the other kind costs no round trip once an order of this process is created.
+func TestWithMerchants_roundTrips(t *testing.T) {
+	w := newMariaDB(t)
+	p := w.behindProxy(t)
+	g := w.guard(t)
+	g.once(t, "first", gateway.OutcomeSucceeded)
+	before := p.trips.Load()
+	g.once(t, order, gateway.OutcomeSucceeded)
+	if trips := p.trips.Load() - before; trips != 2 {
+		t.Errorf("%d round trips of an order", trips)
+	}
 }
 
 // Of two processes of different kinds, one has recorded its first order and not looked yet: it withdraws the order.

@@ -96,6 +96,7 @@ type Guard struct {
 	sql      schema
 	queries  queries
 	patience time.Duration    // how long a Begin may take
+	mostTry  time.Duration    // how long a try on one connection may take
 	retryEnd time.Duration    // for how long a failed End is tried again
 	now      func() time.Time // the clock of this process
 
@@ -135,6 +136,7 @@ func New(db *sql.DB, opts ...Option) (*Guard, error) {
 		cfg:      cfg,
 		sql:      cfg.dialect.schema(cfg.table),
 		patience: cfg.patience(),
+		mostTry:  mostTry,
 		retryEnd: mostRetryEnd,
 		now:      time.Now,
 		held:     map[int64]stored{},
