@@ -3,6 +3,7 @@ package rivergateway
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -23,140 +24,83 @@ import (
 	"github.com/cryptogw/gateway/sqlguard"
 )
 
-// invoiceTests are the ends of a CreateInvoice: what each does with the job, what the
-// merchant is told, and what the guard has of the order.
-var invoiceTests = map[string]struct {
-	prepare func(s *shop)
-	last    bool // the engine makes no further attempt
-	event   river.EventKind
-	state   rivertype.JobState
-	outcome string // "" if the merchant is not told
-	order   gateway.OrderState
-	sent    int
-}{
-	"created": {
-		event: river.EventKindJobCompleted, state: rivertype.JobStateCompleted,
-		outcome: "succeeded", order: gateway.OrderCreated, sent: 1,
-	},
-	"unknown": {
-		prepare: inject(gatewaytest.FaultCommitThenDrop()),
-		event:   river.EventKindJobCancelled, state: rivertype.JobStateCancelled,
-		outcome: "unknown", order: gateway.OrderUnknown, sent: 1,
-	},
-	"unknown, where an order may be repeated": {
-		prepare: (*shop).losesRepeatable,
-		event:   river.EventKindJobFailed, state: rivertype.JobStateAvailable,
-		order: gateway.OrderUnknown, sent: 1,
-	},
-	"unknown, where an order may be repeated, for the last time": {
-		prepare: (*shop).losesRepeatable, last: true,
-		event: river.EventKindJobCancelled, state: rivertype.JobStateCancelled,
-		outcome: "unknown", order: gateway.OrderUnknown, sent: 1,
-	},
-	"rejected": {
-		prepare: inject(gatewaytest.FaultRefuse(http.StatusUnprocessableEntity, "No")),
-		event:   river.EventKindJobCancelled, state: rivertype.JobStateCancelled,
-		outcome: "rejected", order: gateway.OrderFree, sent: 1,
-	},
-	"rejected for now": {
-		prepare: inject(gatewaytest.FaultRefuse(http.StatusTooManyRequests, "Slow down")),
-		event:   river.EventKindJobFailed, state: rivertype.JobStateAvailable,
-		order: gateway.OrderFree, sent: 1,
-	},
-	"rejected for now, for the last time": {
-		prepare: inject(gatewaytest.FaultRefuse(http.StatusTooManyRequests, "Slow down")), last: true,
-		event: river.EventKindJobCancelled, state: rivertype.JobStateCancelled,
-		outcome: "rejected", order: gateway.OrderFree, sent: 1,
-	},
-	"not sent": {
-		prepare: (*shop).cannotConnect,
-		event:   river.EventKindJobFailed, state: rivertype.JobStateAvailable,
-		order: gateway.OrderFree,
-	},
-	"not sent, for the last time": {
-		prepare: (*shop).cannotConnect, last: true,
-		event: river.EventKindJobCancelled, state: rivertype.JobStateCancelled,
-		outcome: "not sent", order: gateway.OrderFree,
-	},
-	"in flight elsewhere": {
-		prepare: func(s *shop) { s.doNotWait(); s.begin() }, last: true,
-		event: river.EventKindJobSnoozed, state: rivertype.JobStateScheduled,
-		order: gateway.OrderInFlight,
-	},
-	"created elsewhere": {
-		prepare: func(s *shop) { s.ended("A-17", gateway.OutcomeSucceeded) },
-		event:   river.EventKindJobCompleted, state: rivertype.JobStateCompleted,
-		outcome: "succeeded", order: gateway.OrderCreated,
-	},
-	"created elsewhere, for another price": {
-		prepare: func(s *shop) {
-			s.ended("A-17", gateway.OutcomeSucceeded)
-			s.exec(`UPDATE river_job SET args = args || '{"price": "99.50"}'`)
-		},
-		event: river.EventKindJobCancelled, state: rivertype.JobStateCancelled,
-		outcome: "conflict", order: gateway.OrderCreated,
-	},
-	"unknown from before": {
-		prepare: func(s *shop) { s.ended("A-17", gateway.OutcomeUnknown) },
-		event:   river.EventKindJobCancelled, state: rivertype.JobStateCancelled,
-		outcome: "unknown", order: gateway.OrderUnknown,
-	},
-	"the guard has no database": {
-		prepare: func(s *shop) { s.exec(`DROP TABLE gateway_orders CASCADE`) },
-		event:   river.EventKindJobFailed, state: rivertype.JobStateAvailable,
-		order: noTable,
-	},
-	"the guard has no database, for the last time": {
-		prepare: func(s *shop) { s.exec(`DROP TABLE gateway_orders CASCADE`) }, last: true,
-		event: river.EventKindJobCancelled, state: rivertype.JobStateCancelled,
-		outcome: "unknown", order: noTable,
-	},
-	"no options for the merchant": {
-		prepare: func(s *shop) { s.exec(`UPDATE river_job SET args = args || '{"merchant": "shop-b"}'`) }, last: true,
-		event: river.EventKindJobCancelled, state: rivertype.JobStateCancelled,
-		outcome: "not sent", order: gateway.OrderFree,
-	},
+// What the engine does with a job after a run.
+const (
+	completed = river.EventKindJobCompleted
+	cancelled = river.EventKindJobCancelled
+	failed    = river.EventKindJobFailed
+	snoozed   = river.EventKindJobSnoozed
+)
+
+var stateAfter = map[river.EventKind]rivertype.JobState{
+	completed: rivertype.JobStateCompleted, cancelled: rivertype.JobStateCancelled, failed: rivertype.JobStateAvailable, snoozed: rivertype.JobStateScheduled,
 }
 
 // noTable is the state of an order whose table is gone.
 const noTable gateway.OrderState = -1
 
+// invoiceTests are the ends of a CreateInvoice: what each does with the job, what the merchant is told when the job ends, and what
+// the guard has of the order.
+var invoiceTests = map[string]struct {
+	prepare     func(s *shop)
+	event, last river.EventKind // after the run, and if the engine makes no further attempt
+	outcome     string
+	order       gateway.OrderState
+	sent        int
+}{
+	"created":                              {func(*shop) {}, completed, completed, "succeeded", gateway.OrderCreated, 1},
+	"unknown":                              {inject(gatewaytest.FaultCommitThenDrop()), cancelled, cancelled, "unknown", gateway.OrderUnknown, 1},
+	"unknown, where it may be repeated":    {(*shop).losesRepeatable, failed, cancelled, "unknown", gateway.OrderUnknown, 1},
+	"rejected":                             {inject(gatewaytest.FaultRefuse(http.StatusUnprocessableEntity, "No")), cancelled, cancelled, "rejected", gateway.OrderFree, 1},
+	"rejected for now":                     {inject(gatewaytest.FaultRefuse(http.StatusTooManyRequests, "Slow down")), failed, cancelled, "rejected", gateway.OrderFree, 1},
+	"not sent":                             {(*shop).cannotConnect, failed, cancelled, "not sent", gateway.OrderFree, 0},
+	"in flight elsewhere":                  {func(s *shop) { s.doNotWait(); s.begin() }, snoozed, snoozed, "", gateway.OrderInFlight, 0},
+	"created elsewhere":                    {func(s *shop) { s.ended("A-17", gateway.OutcomeSucceeded) }, completed, completed, "succeeded", gateway.OrderCreated, 0},
+	"created elsewhere, for another price": {func(s *shop) { s.ended("A-17", gateway.OutcomeSucceeded); s.change(`{"price": "99.50"}`) }, cancelled, cancelled, "conflict", gateway.OrderCreated, 0},
+	"unknown from before":                  {func(s *shop) { s.ended("A-17", gateway.OutcomeUnknown) }, cancelled, cancelled, "unknown", gateway.OrderUnknown, 0},
+	"the guard has no database":            {func(s *shop) { s.exec(`DROP TABLE gateway_orders CASCADE`) }, failed, cancelled, "unknown", noTable, 0},
+	"no options for the merchant":          {func(s *shop) { s.change(`{"merchant": "shop-b"}`) }, failed, cancelled, "not sent", gateway.OrderFree, 0},
+}
+
+// atEachAttempt runs a test with attempts left, and with none.
+func atEachAttempt(t *testing.T, event, last river.EventKind, test func(s *shop, o InsertOptions, want river.EventKind)) {
+	t.Run("attempts are left", func(t *testing.T) { test(newShop(t), InsertOptions{}, event) })
+	t.Run("the last attempt", func(t *testing.T) { test(newShop(t), InsertOptions{Job: river.InsertOpts{MaxAttempts: 1}}, last) })
+}
+
 func TestInvoice(t *testing.T) {
 	for name, test := range invoiceTests {
 		t.Run(name, func(t *testing.T) {
-			s := newShop(t)
-			o := InsertOptions{}
-			if test.last {
-				o.Job.MaxAttempts = 1
-			}
-			job := s.insert(request("A-17"), o)
-			if test.prepare != nil {
+			atEachAttempt(t, test.event, test.last, func(s *shop, o InsertOptions, want river.EventKind) {
+				job := s.insert(request("A-17"), o)
 				test.prepare(s)
-			}
-			job, event, err := s.runInvoice(job)
-			if event != test.event || job.State != test.state {
-				t.Errorf("the job is %s (%s), want %s (%s): %v", job.State, event, test.state, test.event, err)
-			}
-			if results := strings.Join(s.committed("A-17"), ", "); results != test.outcome {
-				t.Errorf("told %q, want %q", results, test.outcome)
-			}
-			s.checkOrder("A-17", test.order)
-			if sent := len(s.gw.Requests()); sent != test.sent {
-				t.Errorf("%d were sent, want %d", sent, test.sent)
-			}
-			stored, ok := InvoiceResultOf(job)
-			if ok != (test.outcome != "") || ok && stored.Outcome.String() != test.outcome {
-				t.Errorf("the job has %+v, %v", stored, ok)
-			}
-			if test.outcome == "conflict" && !strings.Contains(stored.Reason, "an invoice for another request, of price") {
-				t.Errorf("the job has %+v", stored)
-			}
-			if created := stored.Invoice != nil && len(stored.Invoice.Raw) > 0; created != (test.outcome == "succeeded") {
-				t.Errorf("the job has %+v", stored)
-			}
+				job, event, err := s.runInvoice(job)
+				if event != want || job.State != stateAfter[want] {
+					s.t.Errorf("the job is %s (%s), want %s: %v", job.State, event, want, err)
+				}
+				outcome := test.outcome
+				if want == failed {
+					outcome = ""
+				}
+				if results := strings.Join(s.committed("A-17"), ", "); results != outcome {
+					s.t.Errorf("told %q, want %q", results, outcome)
+				}
+				s.checkOrder("A-17", test.order)
+				if sent := len(s.gw.Requests()); sent != test.sent {
+					s.t.Errorf("%d were sent, want %d", sent, test.sent)
+				}
+				stored, ok := InvoiceResultOf(job)
+				if created := stored.Invoice != nil && len(stored.Invoice.Raw) > 0; ok != (outcome != "") || ok && stored.Outcome.String() != outcome ||
+					created != (outcome == "succeeded") || outcome == "conflict" && !strings.Contains(stored.Reason, "an invoice for another request, of price") {
+					s.t.Errorf("the job has %+v, %v", stored, ok)
+				}
+			})
 		})
 	}
 }
+
+// change changes the arguments of the jobs.
+func (s *shop) change(args string) { s.exec(`UPDATE river_job SET args = args || '` + args + `'`) }
 
 func inject(f gatewaytest.Fault) func(*shop) {
 	return func(s *shop) { s.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, f) }
@@ -216,43 +160,47 @@ func (s *shop) checkOrder(id string, want gateway.OrderState) {
 	}
 }
 
-// What the merchant is told of an invoice that was created, and of one of which the
-// response is lost, is also stored with the job.
+// What the merchant is told is stored with the job: of an unknown outcome with its evidence, of a success as the response came, also if
+// PostgreSQL cannot store that as JSON.
 func TestInvoice_result(t *testing.T) {
-	s := newShop(t)
-	s.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultPage(502))
-	for _, id := range []string{"A-17", "A-18"} {
-		job, _, _ := s.runInvoice(s.insert(request(id), InsertOptions{}))
-		stored, ok := InvoiceResultOf(job)
-		result := s.results[len(s.results)-1]
-		if !ok || !stored.Delivered || stored.JobID != job.ID || stored.OrderID != id || result.OrderID != id || stored.Outcome != result.Outcome {
-			t.Errorf("stored %+v, told %+v", stored, result)
-		}
-		switch id {
-		case "A-17":
-			if result.StatusCode != http.StatusBadGateway || stored.StatusCode != result.StatusCode || result.SentAt.IsZero() ||
-				!stored.SentAt.Equal(result.SentAt) || len(result.Body) == 0 || string(stored.Body) != string(result.Body) ||
-				!strings.Contains(result.Reason, "outcome unknown") || stored.Reason != result.Reason {
-				t.Errorf("stored %+v, told %+v", stored, result)
+	const raw = `{"b":"\u0000","a":1e99999,"z":1.500}`
+	for name, test := range map[string]struct {
+		prepare func(s *shop)
+		want    func(r InvoiceResult) bool
+	}{
+		"unknown": {inject(gatewaytest.FaultPage(502)), func(r InvoiceResult) bool {
+			return r.StatusCode == http.StatusBadGateway && !r.SentAt.IsZero() && len(r.Body) > 0 && strings.Contains(r.Reason, "outcome unknown")
+		}},
+		"created": {responds(raw), func(r InvoiceResult) bool {
+			return r.Invoice != nil && string(r.Invoice.Raw) == raw && !r.Invoice.CreatedAt.IsZero()
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShop(t)
+			test.prepare(s)
+			job, _, err := s.runInvoice(s.insert(request("A-17"), InsertOptions{}))
+			stored, ok := InvoiceResultOf(job)
+			told := s.results[0]
+			if !ok || !stored.Delivered || told.Delivered || stored.JobID != job.ID || !test.want(stored) || !test.want(told) {
+				t.Errorf("stored %+v, told %+v: %v", stored, told, err)
 			}
-		case "A-18":
-			if result.Invoice == nil || stored.Invoice == nil || string(stored.Invoice.Raw) != string(result.Invoice.Raw) ||
-				result.Invoice.CreatedAt.IsZero() || !stored.Invoice.CreatedAt.Equal(result.Invoice.CreatedAt) {
-				t.Errorf("stored %+v, told %+v", stored, result)
+			told.Delivered = true
+			if stored.Invoice != nil && told.Invoice != nil && stored.Invoice.CreatedAt.Equal(told.Invoice.CreatedAt) {
+				stored.Invoice, told.Invoice = nil, nil // its other members are not stored
 			}
-		}
+			text1, err1 := json.Marshal(stored)
+			text2, err2 := json.Marshal(told)
+			if check(t, errors.Join(err1, err2)); string(text1) != string(text2) {
+				t.Errorf("stored %s, told %s", text1, text2)
+			}
+		})
 	}
 }
 
-// A response that PostgreSQL cannot store as JSON is stored as it came.
-func TestInvoice_anyResponse(t *testing.T) {
-	s := newShop(t)
-	const raw = `{"b":"\u0000","a":1e99999,"z":1.500}`
-	s.cfg.Options = append(s.cfg.Options, gateway.WithHTTPClient(&http.Client{Transport: respondWith(raw)}))
-	job, _, err := s.runInvoice(s.insert(request("A-17"), InsertOptions{}))
-	stored, ok := InvoiceResultOf(job)
-	if !ok || stored.Invoice == nil || string(stored.Invoice.Raw) != raw {
-		t.Errorf("stored %+v, %v", stored, err)
+// responds makes the gateway respond with a result.
+func responds(result string) func(*shop) {
+	return func(s *shop) {
+		s.cfg.Options = append(s.cfg.Options, gateway.WithHTTPClient(&http.Client{Transport: respondWith(result)}))
 	}
 }
 

@@ -1,7 +1,6 @@
 package rivergateway
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,106 +48,66 @@ func withdrawalStatus(status string) func(*shop) {
 	return func(s *shop) { check(s.t, s.gw.SetWithdrawalStatus(s.withdrawal(), status)) }
 }
 
-// withdrawalTests are inquiries: what each does with the job, and what the merchant is told.
+// withdrawalTests are inquiries: what each does with the job, and what the merchant is told when the job ends.
 var withdrawalTests = map[string]struct {
-	prepare func(s *shop)
-	last    bool // the engine makes no further attempt
-	event   river.EventKind
-	id      string // of the withdrawal, if it is not that of the gateway
-	status  gateway.WithdrawalStatus
-	reason  bool
-	calls   int
-	stored  []string
+	prepare     func(s *shop)
+	event, last river.EventKind          // after the run, and if the engine makes no further attempt
+	status      gateway.WithdrawalStatus // "" with a reason
+	reason      bool
 }{
-	"pending":                    {prepare: withdrawalStatus("PENDING"), last: true, event: river.EventKindJobSnoozed},
-	"a status that is not known": {prepare: withdrawalStatus("SENDING"), last: true, event: river.EventKindJobSnoozed},
-	"completed":                  {prepare: withdrawalStatus("COMPLETED"), event: river.EventKindJobCompleted, status: "COMPLETED", calls: 1},
-	"failed":                     {prepare: withdrawalStatus("FAILED"), event: river.EventKindJobCompleted, status: "FAILED", calls: 1},
-	"a failure that may pass":    {prepare: wrongWithdrawal(gatewaytest.FaultPage(502)), last: true, event: river.EventKindJobSnoozed},
-	"a page of a CDN":            {prepare: wrongWithdrawal(gatewaytest.FaultPage(http.StatusForbidden)), last: true, event: river.EventKindJobSnoozed},
-	"a page of a CDN with 200":   {prepare: wrongWithdrawal(gatewaytest.FaultPage(http.StatusOK)), last: true, event: river.EventKindJobSnoozed},
-	"not found yet":              {prepare: refusedInquiry("23 hours", http.StatusNotFound), last: true, event: river.EventKindJobSnoozed},
-	"a fee that is not known yet": {
-		prepare: func(s *shop) {
-			s.gw.SetResult(gatewaytest.OpWithdrawal, `{"status":"PENDING","destination":"T1","amount":"120.50","fee":null,`+
-				`"coin":"USDT","network":"Tron","withdrawRequestId":"`+s.withdrawal()+`"}`)
-		},
-		last: true, event: river.EventKindJobSnoozed,
-	},
-	"a status that is final by the configuration": {
-		prepare: func(s *shop) {
-			s.cfg.Final = []gateway.WithdrawalStatus{"CANCELED"}
-			withdrawalStatus("CANCELED")(s)
-		},
-		event: river.EventKindJobCompleted, status: "CANCELED", calls: 1,
-	},
-	"refused on the first day": {prepare: refusedInquiry("23 hours", http.StatusForbidden), last: true, event: river.EventKindJobSnoozed},
-	"refused after a day":      {prepare: refusedInquiry("1 day", http.StatusForbidden), event: river.EventKindJobFailed},
-	"refused after a day, for the last time": {
-		prepare: refusedInquiry("1 day", http.StatusForbidden), last: true, event: river.EventKindJobCancelled, reason: true, calls: 1,
-	},
-	"not found after a day, for the last time": {
-		prepare: refusedInquiry("1 day", http.StatusNotFound), last: true, event: river.EventKindJobCancelled, reason: true, calls: 1,
-	},
-	"a page of a CDN after a day": {
-		prepare: func(s *shop) { s.age("1 day"); wrongWithdrawal(gatewaytest.FaultPage(http.StatusForbidden))(s) }, last: true, event: river.EventKindJobSnoozed,
-	},
-	"an end without an amount": {
-		prepare: func(s *shop) {
-			s.cfg.Options = append(s.cfg.Options, gateway.WithHTTPClient(&http.Client{Transport: respondWith(`{"status":"COMPLETED"}`)}))
-		},
-		event: river.EventKindJobCompleted, status: "COMPLETED", reason: true, calls: 1,
-	},
-	"an end with a NUL in a text": {
-		prepare: func(s *shop) {
-			s.cfg.Options = append(s.cfg.Options, gateway.WithHTTPClient(&http.Client{Transport: respondWith(fmt.Sprintf(
-				`{"status":"COMPLETED","destination":"T\u0000","amount":"1","fee":"1","coin":"A\\u0000","network":"","withdrawRequestId":%q}`, s.withdrawal()))}))
-		},
-		event: river.EventKindJobCompleted, status: "COMPLETED", calls: 1, stored: []string{"\"T\ufffd\"", `"A\\u0000"`},
-	},
-	"an identifier that no inquiry can have": {
-		prepare: func(s *shop) { s.exec(`UPDATE river_job SET args = args || '{"withdrawRequestId": ".."}'`) },
-		event:   river.EventKindJobCancelled, id: "..", reason: true, calls: 1,
-	},
-	"no options for the merchant": {
-		prepare: func(s *shop) { s.exec(`UPDATE river_job SET args = args || '{"merchant": "shop-b"}'`) },
-		event:   river.EventKindJobFailed,
-	},
+	"pending":                    {withdrawalStatus("PENDING"), snoozed, snoozed, "", false},
+	"a status that is not known": {withdrawalStatus("SENDING"), snoozed, snoozed, "", false},
+	"completed":                  {withdrawalStatus("COMPLETED"), completed, completed, "COMPLETED", false},
+	"failed":                     {withdrawalStatus("FAILED"), completed, completed, "FAILED", false},
+	"a failure that may pass":    {wrongWithdrawal(gatewaytest.FaultPage(502)), snoozed, snoozed, "", false},
+	"a page of a CDN":            {wrongWithdrawal(gatewaytest.FaultPage(http.StatusForbidden)), snoozed, snoozed, "", false},
+	"a page of a CDN with 200":   {wrongWithdrawal(gatewaytest.FaultPage(http.StatusOK)), snoozed, snoozed, "", false},
+	"not found yet":              {refusedInquiry("23 hours", http.StatusNotFound), snoozed, snoozed, "", false},
+	"refused on the first day":   {refusedInquiry("23 hours", http.StatusForbidden), snoozed, snoozed, "", false},
+	"refused after a day":        {refusedInquiry("1 day", http.StatusForbidden), failed, cancelled, "", true},
+	"not found after a day":      {refusedInquiry("1 day", http.StatusNotFound), failed, cancelled, "", true},
+	"a page after a day":         {func(s *shop) { s.age("1 day"); wrongWithdrawal(gatewaytest.FaultPage(http.StatusForbidden))(s) }, snoozed, snoozed, "", false},
+	"an end without an amount":   {responds(`{"status":"COMPLETED"}`), completed, completed, "COMPLETED", true},
+	"an invalid identifier":      {func(s *shop) { s.change(`{"withdrawRequestId": ".."}`) }, cancelled, cancelled, "", true},
+	"no options for it":          {func(s *shop) { s.change(`{"merchant": "shop-b"}`) }, failed, cancelled, "", true},
+	"a fee that is not known yet": {func(s *shop) {
+		responds(`{"status":"PENDING","destination":"T1","amount":"120.50","fee":null,"coin":"USDT","network":"Tron","withdrawRequestId":"` + s.withdrawal() + `"}`)(s)
+	}, snoozed, snoozed, "", false},
+	"a status that is final by the configuration": {func(s *shop) {
+		s.cfg.Final = []gateway.WithdrawalStatus{"CANCELED"}
+		withdrawalStatus("CANCELED")(s)
+	}, completed, completed, "CANCELED", false},
+	"an end with a NUL in a text": {func(s *shop) {
+		responds(fmt.Sprintf(`{"status":"COMPLETED","destination":"T\u0000","amount":"1","fee":"1","coin":"A\\u0000","network":"","withdrawRequestId":%q}`, s.withdrawal()))(s)
+	}, completed, completed, "COMPLETED", false},
 }
 
 func TestWithdrawal(t *testing.T) {
 	for name, test := range withdrawalTests {
 		t.Run(name, func(t *testing.T) {
-			s := newShop(t)
-			var results []WithdrawalResult
-			s.cfg.OnWithdrawal = func(_ context.Context, _ pgx.Tx, r WithdrawalResult) error {
-				results = append(results, r)
-				return nil
-			}
-			o := InsertOptions{}
-			if test.last {
-				o.Job.MaxAttempts = 1
-			}
-			job := s.insertWithdrawal(o)
-			test.prepare(s)
-			job, event, err := run[withdrawalArgs](s, &withdrawalWorker{Jobs: s.jobs()}, job)
-			if event != test.event || len(results) != test.calls {
-				t.Errorf("the job is %s (%s), told %+v: %v", job.State, event, results, err)
-			}
-			for _, r := range results {
-				if r.Status != test.status || (r.Reason != "") != test.reason || (r.Withdrawal == nil) != test.reason ||
-					r.JobID != job.ID || r.WithdrawRequestID != cmp.Or(test.id, s.withdrawal()) {
-					t.Errorf("told %+v", r)
+			atEachAttempt(t, test.event, test.last, func(s *shop, o InsertOptions, want river.EventKind) {
+				var results []WithdrawalResult
+				s.cfg.OnWithdrawal = func(_ context.Context, _ pgx.Tx, r WithdrawalResult) error {
+					results = append(results, r)
+					return nil
 				}
-			}
-			if len(results) > 0 && len(job.Output()) == 0 {
-				t.Error("nothing is stored with the job")
-			}
-			for _, text := range test.stored {
-				if !strings.Contains(string(job.Output()), text) {
-					t.Errorf("stored with the job: %s", job.Output())
+				job := s.insertWithdrawal(o)
+				test.prepare(s)
+				job, event, err := run[withdrawalArgs](s, &withdrawalWorker{Jobs: s.jobs()}, job)
+				ends := want == completed || want == cancelled
+				if event != want || (len(results) == 1) != ends || ends && len(job.Output()) == 0 {
+					s.t.Errorf("the job is %s (%s), told %+v, stored %s: %v", job.State, event, results, job.Output(), err)
 				}
-			}
+				for _, r := range results {
+					if r.Status != test.status || (r.Reason != "") != test.reason || (r.Withdrawal == nil) != test.reason || r.JobID != job.ID ||
+						!strings.Contains(string(job.EncodedArgs), fmt.Sprintf("%q", r.WithdrawRequestID)) {
+						s.t.Errorf("told %+v", r)
+					}
+				}
+				if name == "an end with a NUL in a text" && (!strings.Contains(string(job.Output()), "\"T\ufffd\"") || !strings.Contains(string(job.Output()), `"A\\u0000"`)) {
+					s.t.Errorf("stored with the job: %s", job.Output())
+				}
+			})
 		})
 	}
 }
