@@ -53,13 +53,28 @@ func TestResolve_oneWrongRow(t *testing.T) {
 	}
 }
 
+// A column that was sorted by itself would give each order the finding of another.
+func TestResolve_sortedApart(t *testing.T) {
+	w := newSQLite(t)
+	w.loses(t, "A-1", "A-2", "A-3")
+	rows := w.listed(t, map[string]string{"A-1": "absent", "A-2": "exists", "A-3": "exists"})
+	rows[1][3], rows[2][3] = rows[2][3], rows[1][3]
+	var text strings.Builder
+	require.NoError(t, csv.NewWriter(&text).WriteAll(rows))
+	got := w.want(t, exitUsage, "line 2: order \"A-1\": the token is not that of order \"A-2\": a column was sorted by itself", "orders", "resolve", "--by", "anna", "--from", file(t, text.String()))
+	assert.Equal(t, 2, strings.Count(got.err, "line "))
+	assert.Equal(t, []string{"unknown", "unknown", "unknown"}, w.states(t, "A-1", "A-2", "A-3"))
+}
+
 // A file that was listed before one of its orders was sent once more is refused.
 func TestResolve_sentOnceMore(t *testing.T) {
 	w := newSQLite(t)
 	ids, findings := ten()
 	w.loses(t, ids...)
-	path := spreadsheet(t, w.listed(t, findings))
-	w.want(t, exitDone, "absent  1\n", "orders", "resolve", "A-4", "--absent", "--by", "anna")
+	rows := w.listed(t, findings)
+	path := spreadsheet(t, rows)
+	w.want(t, exitUsage, "--absent needs the --token", "orders", "resolve", "A-4", "--absent", "--by", "anna")
+	w.want(t, exitDone, "absent  1\n", "orders", "resolve", "--token", rows[5][0], "--absent", "--by", "anna")
 	w.loses(t, "A-4")
 	for _, dryRun := range []string{"--dry-run=true", "--dry-run=false"} {
 		got := w.want(t, exitFailed, "nothing was changed:\nline 10: ", "orders", "resolve", "--by", "anna", "--from", path, dryRun)

@@ -101,7 +101,8 @@ func TestInvoice_orders(t *testing.T) {
 	_, err := s.db.Exec("UPDATE gateway_orders SET lease_until = begun_at - 1000000") // as if time had passed
 	require.NoError(t, err)
 	s.closeDatabase()
-	resolved := call(t.Context(), t, nil, words("orders resolve A-17 --absent --by anna --margin 0s")...)
+	listed := decode[[]orderRecord](t, call(t.Context(), t, nil, words("orders pending -o json")...).stdout)
+	resolved := call(t.Context(), t, nil, words("orders resolve --absent --by anna --margin 0s --token "+listed[0].Token)...)
 	require.Equal(t, exitDone, resolved.code, resolved.err)
 	made := create("-o", "json")
 	require.Equal(t, exitDone, made.code, made.err)

@@ -29,10 +29,10 @@ exists. Other columns are ignored. If any row is wrong, or cannot be applied, no
 After exists the order is created, and later calls get the invoice if it is given. After absent the
 next call sends the order. Absent is refused for an order that was listed before the time in
 absent_from: list it again then, and look it up again. A finding is refused if the order was sent
-again since it was listed. An order that is named without its token is meant as it is now.`,
+again since it was listed. An order that exists can be named without its token.`,
 		Example: `  gateway orders resolve --from findings.csv --by anna --dry-run
   gateway orders resolve --token TOKEN --exists --by anna --note "invoice 4711"
-  gateway orders resolve A-17 --absent --by anna`,
+  gateway orders resolve A-17 --exists --by anna`,
 	}
 	s.prints(c, formatTable, formatJSON)
 	var r resolve
@@ -59,6 +59,8 @@ again since it was listed. An order that is named without its token is meant as 
 		switch {
 		case strings.TrimSpace(r.finding.By) == "":
 			return usage("--by is blank")
+		case r.absent && len(args) > 0:
+			return usage("--absent needs the --token with which the order was listed before it was looked up, and not its name: it may have been sent again since")
 		case r.from != "" && len(args) > 0, r.from == "" && (len(args) > 0) == (r.token != ""):
 			return usage("give --from, --token or the ORDER")
 		}
@@ -142,14 +144,23 @@ func (r *resolve) order(ctx context.Context, guard *sqlguard.Guard, id string) (
 
 // findings reads the file of --from. It returns the line of each finding, and how many rows have no finding yet.
 func (s *session) findings(r *resolve) (all []sqlguard.Resolution, lines []int, left int, err error) {
-	rows, err := s.readLines(r.from, 2, "token", "finding", "invoice")
+	rows, err := s.readLines(r.from, 2, "token", "finding", "invoice", "order")
 	if err != nil {
 		return nil, nil, 0, err
 	}
 	var wrong []error
 	lineOf := map[[2]string]int{} // of an order
+	listed := map[string]bool{}   // the orders of the file, as pending lists them
+	for _, l := range rows {
+		if o, err := sqlguard.ParseToken(strings.TrimSpace(l.cells[0])); err == nil {
+			listed[guarded(printable(o.OrderID))] = true
+		}
+	}
 	for _, l := range rows {
 		o, f, err := r.row(l)
+		if shown := l.cells[3]; err == nil && shown != guarded(printable(o.OrderID)) && listed[shown] {
+			err = fmt.Errorf("the token is not that of order %q: a column was sorted by itself; list the orders again", shown)
+		}
 		key := [2]string{o.Merchant, o.OrderID}
 		if before := lineOf[key]; err == nil && before > 0 {
 			err = fmt.Errorf("it is on line %d too", before)

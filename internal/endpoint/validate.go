@@ -53,13 +53,15 @@ func Text(text string, limit int) (reason string) {
 // Identifier checks what [Text] does, and that no character is invisible: of two identifiers that look the
 // same, a guard would make two orders.
 func Identifier(text string, limit int) (reason string) {
-	if strings.ContainsFunc(text, isFormat) {
+	if strings.ContainsFunc(text, isInvisible) {
 		return "must not contain invisible characters"
 	}
 	return Text(text, limit)
 }
 
-func isFormat(char rune) bool { return unicode.Is(unicode.Cf, char) }
+func isInvisible(char rune) bool {
+	return unicode.In(char, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+}
 
 // Currency checks a currency code of at most 64 bytes. It may be empty.
 func Currency(code string) (reason string) {

@@ -70,6 +70,10 @@ func TestIdentifier(t *testing.T) {
 		{"a zero-width space", "A-1\u200b", unseen},
 		{"a zero-width joiner", "A\u200d-1", unseen},
 		{"a byte-order mark", "\ufeffA", unseen},
+		{"a variation selector", "A-1\ufe0f", unseen},
+		{"a Mongolian variation selector", "A\u180b1", unseen},
+		{"a joiner of letters", "A\u034f1", unseen},
+		{"a Hangul filler", "A-1\u3164", unseen},
 		{"a line end", "a\nb", control},
 		{"21 bytes", strings.Repeat("o", 21), "is longer than 20 bytes"},
 	})
