@@ -24,7 +24,8 @@ type response struct {
 // while the lock on the state that it comes from is held.
 func success(op Operation, result any) response {
 	encoded, _ := json.Marshal(result) // plain data: cannot fail
-	return response{status: op.status(), message: successText, result: encoded}
+	route, _ := op.route()
+	return response{status: route.status, message: successText, result: encoded}
 }
 
 // failure is the documented error envelope under a status.

@@ -38,14 +38,43 @@ const (
 	AnyOperation Operation = "any"
 )
 
+// A route is an operation of docs/interface.md, and how the server carries it out.
+type route struct {
+	op          Operation
+	method      string
+	pattern     string // behind /api/; {} stands for an argument
+	status      int    // of a success
+	keyInHeader bool   // whether the request needs a key in its header
+	carryOut    func(*Server, *call) response
+}
+
+func routes() []route {
+	return []route{
+		{OpCoinNetworks, http.MethodGet, "networks-coins", http.StatusOK, false, (*Server).listing},
+		{OpCoinNetwork, http.MethodGet, "networks-coins/{}", http.StatusOK, false, (*Server).lookup},
+		{OpCoinNetworksOf, http.MethodGet, "networks-coins/{}", http.StatusOK, false, (*Server).lookup},
+		{OpCoinNetworkBySymbol, http.MethodGet, "networks-coins/{}/{}", http.StatusOK, false, (*Server).lookup},
+		{OpExchangeRates, http.MethodGet, "exchange-rate", http.StatusOK, false, (*Server).exchangeRates},
+		{OpBalance, http.MethodGet, "balance/", http.StatusOK, true, (*Server).balance},
+		{OpCreateInvoice, http.MethodPost, "invoice/create", http.StatusCreated, false, (*Server).createInvoice},
+		{OpWithdrawal, http.MethodGet, "withdrawal/inquiry/{}", http.StatusCreated, true, (*Server).inquire},
+	}
+}
+
+// route returns the route of an operation; none for [AnyOperation].
+func (op Operation) route() (route, bool) {
+	for _, r := range routes() {
+		if r.op == op {
+			return r, true
+		}
+	}
+	return route{}, false
+}
+
 // known reports whether an operation is one of the constants.
 func (op Operation) known() bool {
-	switch op {
-	case OpCoinNetworks, OpCoinNetwork, OpCoinNetworkBySymbol, OpCoinNetworksOf, OpExchangeRates, OpBalance, OpCreateInvoice,
-		OpWithdrawal, AnyOperation:
-		return true
-	}
-	return false
+	_, ok := op.route()
+	return ok || op == AnyOperation
 }
 
 // maxBody is the largest request body that the server accepts, in bytes.
@@ -82,20 +111,9 @@ func match(path string) (Operation, []string) {
 	for i, segment := range segments {
 		segments[i], _ = url.PathUnescape(segment) // EscapedPath is always well formed
 	}
-	for _, route := range []struct {
-		pattern string
-		op      Operation
-	}{
-		{"networks-coins", OpCoinNetworks},
-		{"networks-coins/{}", OpCoinNetwork},
-		{"networks-coins/{}/{}", OpCoinNetworkBySymbol},
-		{"exchange-rate", OpExchangeRates},
-		{"balance/", OpBalance},
-		{"invoice/create", OpCreateInvoice},
-		{"withdrawal/inquiry/{}", OpWithdrawal},
-	} {
-		if args, ok := fits(strings.Split("/"+prefix+"/api/"+route.pattern, "/"), segments); ok {
-			return route.op, args
+	for _, r := range routes() {
+		if args, ok := fits(strings.Split("/"+prefix+"/api/"+r.pattern, "/"), segments); ok {
+			return r.op, args
 		}
 	}
 	return "", nil
@@ -135,54 +153,30 @@ func (s *Server) carryOut(c *call) response {
 		}
 		return failure(http.StatusNotFound, text)
 	}
-	method := http.MethodGet
-	if c.op == OpCreateInvoice {
-		method = http.MethodPost
-	}
-	if c.r.Method != method {
+	route, _ := c.op.route()
+	if c.r.Method != route.method {
 		resp := failure(http.StatusMethodNotAllowed, "method not allowed")
-		resp.allow = method
+		resp.allow = route.method
 		return resp
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c.op == OpCreateInvoice {
-		return s.createInvoice(c)
-	}
-	if refusal, refused := c.refuseHeaderKey(); refused {
+	if refusal, refused := c.refuseHeaderKey(); route.keyInHeader && refused {
 		return refusal
 	}
-	if result, ok := s.results[c.op]; ok {
-		return response{status: c.op.status(), message: successText, result: json.RawMessage(result)}
+	if result, ok := s.results[c.op]; ok && c.op != OpCreateInvoice {
+		return response{status: route.status, message: successText, result: json.RawMessage(result)}
 	}
-	switch c.op {
-	case OpCoinNetworks:
-		return success(c.op, s.catalog)
-	case OpExchangeRates:
-		return success(c.op, s.rates)
-	case OpBalance:
-		return s.balance(c)
-	case OpWithdrawal:
-		return s.inquire(c)
-	default:
-		return s.lookup(c)
-	}
+	return route.carryOut(s, c)
 }
 
-// status is the status of a success: 201 is documented for the withdrawal inquiry.
-func (op Operation) status() int {
-	if op == OpWithdrawal || op == OpCreateInvoice {
-		return http.StatusCreated
-	}
-	return http.StatusOK
-}
+func (s *Server) listing(c *call) response { return success(c.op, s.catalog) }
 
-// refuseHeaderKey returns the refusal of a request that needs a key in its header and
-// has none or a wrong one.
+func (s *Server) exchangeRates(c *call) response { return success(c.op, s.rates) }
+
+// refuseHeaderKey returns the refusal of a request without the right key in its header.
 func (c *call) refuseHeaderKey() (resp response, refused bool) {
 	switch {
-	case c.op != OpBalance && c.op != OpWithdrawal:
-		return response{}, false
 	case c.keyIn == "":
 		return failure(http.StatusUnauthorized, "x-api-key header is required"), true
 	case !c.keyOK:
