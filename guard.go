@@ -195,6 +195,7 @@ func orderKeyOf(merchant, id string) (key orderKey) {
 type memoryOrder struct {
 	merchant, id string
 	row          orders.Row[OrderRecord]
+	begun        time.Time // when the last attempt began, by the monotonic clock too: the other can be set
 }
 
 // A lease in memory ends with its process.
@@ -204,7 +205,8 @@ const noExpiry = math.MaxInt64 / 2
 func (g *MemoryGuard) Begin(_ context.Context, o Order) (Lease, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	now := time.Now().UnixMicro()
+	begun := time.Now()
+	now := begun.UnixMicro()
 	key := orderKeyOf(o.Merchant, o.Key())
 	known := g.orders[key]
 	if known == nil {
@@ -223,7 +225,7 @@ func (g *MemoryGuard) Begin(_ context.Context, o Order) (Lease, error) {
 	}
 	before := knownOf(&known.row, state)
 	g.attempts++
-	known.row = row
+	known.row, known.begun = row, begun
 	if g.orders == nil {
 		g.orders = map[orderKey]*memoryOrder{}
 	}
@@ -244,7 +246,7 @@ func (g *MemoryGuard) End(_ context.Context, o Order, r OrderRecord) (OrderRecor
 	key := orderKeyOf(o.Merchant, o.Key())
 	known := g.orders[key]
 	if known == nil {
-		known = &memoryOrder{merchant: strings.Clone(o.Merchant), id: strings.Clone(o.Key())}
+		known = &memoryOrder{merchant: strings.Clone(o.Merchant), id: strings.Clone(o.Key()), begun: time.Now()}
 	}
 	name := orders.AttemptOf(o.Attempt)
 	if name == 0 {
@@ -447,7 +449,7 @@ func (g *MemoryGuard) Resolve(_ context.Context, o OrderStatus, f Finding) error
 	margin := cmp.Or(f.Margin, DefaultMargin)
 	row, answer := m.row.Resolve(orders.Resolve[OrderRecord]{
 		Finding: orders.Finding{Exists: f.Exists, By: f.By, Note: f.Note},
-		Attempt: orders.AttemptOf(o.Attempt), Read: o.GuardReadAt.UnixMicro(), Waited: o.ReadAt.Sub(orders.TimeAt(m.row.Begun)).Microseconds(), Margin: margin.Microseconds(),
+		Attempt: orders.AttemptOf(o.Attempt), Read: o.GuardReadAt.UnixMicro(), Waited: o.ReadAt.Sub(m.begun).Microseconds(), Margin: margin.Microseconds(),
 		Bare: len(f.Invoice) == 0, Record: foundRecord(&m.row, f.Invoice),
 	}, time.Now().UnixMicro())
 	if answer.Err != nil {

@@ -95,6 +95,19 @@ func TestMemoryGuard_Forget(t *testing.T) {
 	assert.Equal(t, gateway.OrderCreated, state)
 }
 
+// That no invoice exists is not accepted at once because somebody has set the clock.
+func TestMemoryGuard_Resolve_bothClocks(t *testing.T) {
+	t.Parallel()
+	var g gateway.MemoryGuard
+	settle(t, &g, "A-17", gateway.OrderRecord{})
+	gateway.SetClock(&g, "A-17", time.Hour)
+	o, err := g.Order(t.Context(), "", "A-17")
+	require.NoError(t, err)
+	require.ErrorIs(t, g.Resolve(t.Context(), o, gateway.Finding{By: "anna"}), gateway.ErrTooEarly)
+	o.ReadAt = o.ReadAt.Add(time.Hour)
+	require.NoError(t, g.Resolve(t.Context(), o, gateway.Finding{By: "anna"}))
+}
+
 // A guard keeps 64 MiB of texts: the oldest invoices lose theirs first, then new failures. The state and the request of
 // each order stay known, and a replay reports that the text is gone.
 func TestMemoryGuard_bounds(t *testing.T) {
