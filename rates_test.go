@@ -343,6 +343,7 @@ func TestWithDecoder(t *testing.T) {
 			got := ""
 			c := cannedClient(t, 200, tt.body, once(), gateway.WithBalanceDecoder(func(body json.RawMessage) ([]gateway.BalanceAmount, error) {
 				got = string(body)
+				clear(body) // Raw stays as it came
 				return []gateway.BalanceAmount{{CoinSymbol: "BTC"}}, nil
 			}))
 			balance, err := c.Balance(t.Context(), gateway.BalanceQuery{})
