@@ -618,7 +618,7 @@ func TestOrderGuard_fails(t *testing.T) {
 // The caller gets the guard's record of an order, and no caller changes it. A guard may know nothing but the state.
 func TestOrderGuard_knows(t *testing.T) {
 	t.Parallel()
-	created := &gateway.OrderRecord{Request: order("A-17"), Invoice: []byte(`{"id":1}`), Others: []json.RawMessage{[]byte(`{"id":2}`)}, CreatedAt: time.Unix(17, 0)}
+	created := &gateway.OrderRecord{Request: order("A-17"), Invoice: []byte(`{"id":1}`), Others: []json.RawMessage{[]byte(`{"id":2}`)}, CreatedAt: time.Unix(17, 0), Cause: "of the attempt before"}
 	lost := &gateway.OrderRecord{Request: order("A-17"), SentAt: time.Unix(1_700_000_000, 0), StatusCode: 502, Body: []byte("bad"), Cause: "create_invoice: a 502"}
 	for _, tt := range []struct {
 		name    string
@@ -631,12 +631,13 @@ func TestOrderGuard_knows(t *testing.T) {
 		{"in flight", gateway.Lease{State: gateway.OrderInFlight}, nil, []error{gateway.ErrOrderInFlight}, `order "A-17": gateway: an invoice for this order is being created`, nil},
 		{"a state that does not exist", gateway.Lease{State: 9}, nil, []error{gateway.ErrOrderInFlight}, `order "A-17": gateway: an invoice for this order is being created`, nil},
 		{"created", gateway.Lease{State: gateway.OrderCreated}, &gateway.Invoice{OrderID: "A-17", Replayed: true}, nil, "", nil},
+		{"created, with an empty record", gateway.Lease{State: gateway.OrderCreated, Known: &gateway.OrderRecord{}}, &gateway.Invoice{OrderID: "A-17", Replayed: true}, nil, "", nil},
 		{"created, with an invoice", gateway.Lease{State: gateway.OrderCreated, Known: created}, &gateway.Invoice{
 			OrderID: "A-17", Raw: []byte(`{"id":1}`), Others: []json.RawMessage{[]byte(`{"id":2}`)}, CreatedAt: time.Unix(17, 0), Replayed: true, Request: order("A-17"),
 		}, nil, "", nil},
 		{
 			"unknown",
-			gateway.Lease{State: gateway.OrderUnknown},
+			gateway.Lease{State: gateway.OrderUnknown, Known: &gateway.OrderRecord{}},
 			nil, nil,
 			`outcome unknown: an earlier invoice for order "A-17" may exist, look it up before sending it again: an earlier invoice for this order has an unknown outcome: ` +
 				`look it up, then record the finding with the Resolve of the guard`,
@@ -680,6 +681,14 @@ func TestOrderGuard_knows(t *testing.T) {
 			})
 		})
 	}
+	t.Run("created for another request, without the invoice", func(t *testing.T) {
+		t.Parallel()
+		other := order("A-17")
+		otherPrice(&other)
+		n := &recordingGuard{lease: gateway.Lease{State: gateway.OrderCreated, Known: &gateway.OrderRecord{Request: other}}}
+		_, err := newClient(t, "http://localhost", gateway.WithOrderGuard(n), neverSends()).CreateInvoice(t.Context(), order("A-17"))
+		assert.Equal(t, &gateway.OrderConflictError{OrderID: "A-17", Request: other}, err)
+	})
 }
 
 // The outcome of a call follows what the guard has when the call ends. An error of the guard changes nothing for the
@@ -704,6 +713,7 @@ func TestOrderGuard_EndRaises(t *testing.T) {
 	}{
 		{"rejected, and the guard has the same", no, &gateway.OrderRecord{Outcome: rejected}, rejected, false, ""},
 		{"rejected, and the guard has an unknown outcome", no, &held, unknown, true, "an invoice may exist"},
+		{"rejected for now, and the guard has an unknown outcome", respondWith(429, ""), &held, unknown, true, "an invoice may exist"},
 		{"rejected, and the guard has an invoice", no, &created, succeeded, true, ""},
 		{"rejected, and the guard has an invoice for another request", no, &another, conflict, false, ""},
 		{"not sent, and the guard has an unknown outcome", brokenOff, &held, unknown, true, "an invoice may exist"},
@@ -726,6 +736,7 @@ func TestOrderGuard_EndRaises(t *testing.T) {
 			assertInvariants(t, got, err)
 			assert.Equal(t, tt.want, gateway.OutcomeOf(err), "%v", err)
 			assert.Equal(t, tt.replayed, isReplayed(got, err))
+			assert.False(t, gateway.SafeToRetry(err))
 			assert.Contains(t, log.String(), tt.log)
 			assert.Equal(t, tt.log != "", log.Len() > 0, log.String())
 			require.Len(t, ends, 1)
@@ -895,6 +906,7 @@ func TestOrderGuard_leaseExpires(t *testing.T) {
 				assert.ErrorContains(t, err, "the lease of the order has expired")
 				require.Len(t, n.ended, 1)
 				assert.Equal(t, tt.want, n.ended[0].Outcome)
+				assert.Equal(t, tt.want == notSent, n.ended[0].SentAt.IsZero())
 			})
 		})
 	}
@@ -930,6 +942,7 @@ type beginning struct {
 type scriptedGuard struct {
 	t      *testing.T
 	begins []beginning
+	has    *gateway.OrderRecord // what End returns; nil for an error
 }
 
 func (g *scriptedGuard) Begin(_ context.Context, o gateway.Order) (gateway.Lease, error) {
@@ -943,43 +956,57 @@ func (g *scriptedGuard) Begin(_ context.Context, o gateway.Order) (gateway.Lease
 }
 
 func (g *scriptedGuard) End(context.Context, gateway.Order, gateway.OrderRecord) (gateway.OrderRecord, error) {
-	return gateway.OrderRecord{}, nil
+	if g.has == nil {
+		return gateway.OrderRecord{}, errors.New("no End")
+	}
+	return *g.has, nil
 }
 
 // With WithIdempotentOrders a call that waits for an equal one sends the invoice again if that one ends unknown. It sends
-// nothing if another request has become unknown meanwhile.
+// nothing if another request has become unknown meanwhile. A guard that fails at the end hides no earlier invoice.
 func TestWithIdempotentOrders_guard(t *testing.T) {
 	t.Parallel()
 	lost := &gateway.OrderRecord{Outcome: unknown, Request: order("A-17")}
 	other := *lost
 	otherPrice(&other.Request)
+	again := []beginning{{gateway.OrderUnknown, lost, false}, {gateway.OrderFree, lost, true}}
+	good, no, busy := respondWith(201, enveloped(invoiceJSON)), respondWith(422, refused("No.")), respondWith(429, "")
 	for _, tt := range []struct {
 		name   string
 		begins []beginning
+		trip   trip // nil if nothing is sent
+		has    *gateway.OrderRecord
 		want   gateway.Outcome
+		again  bool
 	}{
-		{"it was in flight", []beginning{
-			{gateway.OrderInFlight, lost, false}, {gateway.OrderUnknown, lost, false}, {gateway.OrderFree, lost, true},
-		}, succeeded},
-		{"a person has found that there is none since", []beginning{{gateway.OrderUnknown, lost, false}, {gateway.OrderFree, nil, true}}, succeeded},
-		{"another request was sent since", []beginning{{gateway.OrderUnknown, lost, false}, {gateway.OrderFree, &other, true}}, unknown},
-		{"its request is not known", []beginning{{gateway.OrderUnknown, &gateway.OrderRecord{}, false}}, unknown},
-		{"nothing of it is known", []beginning{{gateway.OrderUnknown, nil, false}}, unknown},
-		{"the guard insists", []beginning{{gateway.OrderUnknown, lost, false}, {gateway.OrderUnknown, lost, true}}, unknown},
+		{"it was in flight", append([]beginning{{gateway.OrderInFlight, lost, false}}, again...), good, lost, succeeded, false},
+		{"a person has found that there is none since", []beginning{{gateway.OrderUnknown, lost, false}, {gateway.OrderFree, nil, true}}, good, lost, succeeded, false},
+		{"another request was sent since", []beginning{{gateway.OrderUnknown, lost, false}, {gateway.OrderFree, &other, true}}, nil, lost, unknown, false},
+		{"its request is not known", []beginning{{gateway.OrderUnknown, &gateway.OrderRecord{}, false}}, nil, nil, unknown, false},
+		{"nothing of it is known", []beginning{{gateway.OrderUnknown, nil, false}}, nil, nil, unknown, false},
+		{"the guard insists", []beginning{{gateway.OrderUnknown, lost, false}, {gateway.OrderUnknown, lost, true}}, nil, nil, unknown, false},
+		{"it is refused now", again, no, lost, unknown, false},
+		{"it is refused for now", again, busy, lost, unknown, true},
+		{"it is refused for now, and another request is unknown", again, busy, &other, unknown, false},
+		{"it is refused, and the guard fails", again, no, nil, unknown, false},
+		{"it is not sent, and the guard fails", again, brokenOff, nil, unknown, false},
+		{"it succeeds, and the guard fails", again, good, nil, succeeded, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				sent := false
-				guard := &scriptedGuard{t: t, begins: tt.begins}
-				c := newClient(t, "http://localhost", gateway.WithIdempotentOrders(), gateway.WithOrderGuard(guard), through(func(*http.Request) (*http.Response, error) {
-					sent = true
-					return reply(201, enveloped(invoiceJSON)), nil
-				}))
+				left := tt.trip
+				guard := &scriptedGuard{t: t, begins: tt.begins, has: tt.has}
+				c := newClient(t, "http://localhost", gateway.WithIdempotentOrders(), gateway.WithOrderGuard(guard), overWire(func() trip {
+					next := left
+					left = nil
+					return next
+				}, unnoticed))
 				got, err := c.CreateInvoice(t.Context(), order("A-17"))
 				assertInvariants(t, got, err)
 				assert.Equal(t, tt.want, gateway.OutcomeOf(err), "%v", err)
-				assert.Equal(t, tt.want == succeeded, sent)
+				assert.Equal(t, tt.again, gateway.SafeToRetry(err), "%v", err)
+				assert.Nil(t, left, "it is sent")
 				assert.Empty(t, guard.begins)
 			})
 		})
