@@ -209,6 +209,7 @@ func TestEnvelope_refusedWithSuccess(t *testing.T) {
 	}{
 		{"an empty array where a record is expected, whatever the message", enveloped("[]"), "Operation was successful.", "{}", true, nil},
 		{"an empty array with another message", refused("Coin is not supported"), "Coin is not supported", "{}", false, nil},
+		{"an empty array without a message", `{"result":[]}`, "", "", false, nil},
 		{"null with another message", `{"message":"` + missing + `","meta":{},"result":null}`, missing, "{}", false, []error{gateway.ErrMissingAPIKey}},
 		{"null before another message", `{"result":null,"message":"` + missing + `"}`, missing, "", false, []error{gateway.ErrMissingAPIKey}},
 		{"another message alone", `{"message":"` + missing + `","meta":` + meta + `}`, missing, meta, false, []error{gateway.ErrMissingAPIKey}},

@@ -109,6 +109,7 @@ func TestInvoice_Text(t *testing.T) {
 		{"a zero without its exponent", `{"n":0e5}`, []string{"n"}, "0"},
 		{"a text that looks like a number", `{"n":"1.0e-8"}`, []string{"n"}, "1.0e-8"},
 		{"a long number without its exponent", `{"n":1e64}`, []string{"n"}, "1" + strings.Repeat("0", 64)},
+		{"a number of 128 bytes without its exponent", `{"n":` + strings.Repeat("9", 64) + `e64}`, []string{"n"}, strings.Repeat("9", 64) + strings.Repeat("0", 64)},
 		{"a number that is longer than 128 bytes without its exponent", `{"n":` + strings.Repeat("9", 100) + `e64,"id":"x"}`, []string{"n", "id"}, ""},
 		{"a number with an exponent beyond 64", `{"n":1e-65}`, []string{"n"}, ""},
 		{"the same number with an exponent and without", `[{"n":1e1},{"n":10}]`, []string{"n"}, "10"},
@@ -311,7 +312,7 @@ func TestClient_CreateInvoice_proof(t *testing.T) {
 		on      []int
 		body    string
 		want    gateway.Outcome
-		message string // of a refusal
+		message string // of a refusal, or of the error in a response of 2xx
 	}{
 		{"the documented success", on{200, 201}, documented, succeeded, ""},
 		{"the documented success, accepted for later", on{202}, documented, unknown, ""},
@@ -319,7 +320,7 @@ func TestClient_CreateInvoice_proof(t *testing.T) {
 		{"another message and a text", on{201}, `{"message":"Invoice created.","result":"https://pay.example/inv-1","meta":{}}`, succeeded, ""},
 		{"a framework's envelope", on{201}, `{"statusCode":201,"success":true,"error":false,"message":"","result":{"id":"inv-1"}}`, succeeded, ""},
 		{"a code of the service's own", on{201}, `{"code":1000,"message":"Invoice created.","result":{"id":"inv-1"}}`, succeeded, ""},
-		{"data and no result", on{201}, `{"message":"Invoice created.","data":{"id":"inv-1"}}`, unknown, ""},
+		{"data and no result", on{201}, `{"message":"Invoice created.","data":{"id":"inv-1"}}`, unknown, "Invoice created."},
 		{"an array and no envelope", on{201}, `[{"id":"inv-1"}]`, unknown, ""},
 		{"a refusal of the request", on{400}, refused("orderId must be a unique string"), rejected, "orderId must be a unique string"},
 		{"a refusal of the key", on{401}, refused("Unauthorized"), rejected, "Unauthorized"},
@@ -328,7 +329,7 @@ func TestClient_CreateInvoice_proof(t *testing.T) {
 		{"a conflict", on{409}, refused("Order exists"), unknown, ""},
 		{"a failure", on{500}, refused("Internal error"), unknown, ""},
 		{"a page of a failure", on{503}, page, unknown, ""},
-		{"an error envelope with success", on{200, 201}, refused("Coin is not supported"), unknown, ""},
+		{"an error envelope with success", on{200, 201}, refused("Coin is not supported"), unknown, "Coin is not supported"},
 		{"a redirect", on{302}, "", unknown, ""},
 
 		// 2xx that is no success.
@@ -337,19 +338,18 @@ func TestClient_CreateInvoice_proof(t *testing.T) {
 		{"an empty object", on{200}, "{}", unknown, ""},
 		{"half a body", on{200}, `{"message":"Operation was successful.","result":{"inv`, unknown, ""},
 		{"null for a result", on{200}, enveloped("null"), unknown, ""},
-		{"an error envelope without a message", on{200}, `{"result":[]}`, unknown, ""},
-		{"another message and false", on{200}, `{"message":"Order exists","result":false}`, unknown, ""},
-		{"messages of an error", on{201}, `{"statusCode":201,"message":["price must be positive"],"error":"Bad Request"}`, unknown, ""},
-		{"the status of an error", on{201}, `{"statusCode":400,"message":"No.","result":{"field":"price"}}`, unknown, ""},
-		{"the code of an error", on{201}, `{"code":400,"message":"No.","result":{"field":"price"}}`, unknown, ""},
-		{"an error", on{201}, `{"error":"Bad Request","message":"No.","result":{"field":"price"}}`, unknown, ""},
-		{"errors", on{201}, `{"errors":{"price":["No."]},"message":"No.","result":"No."}`, unknown, ""},
-		{"no success", on{201}, `{"success":false,"message":"No.","result":{"field":"price"}}`, unknown, ""},
-		{"another message and an empty record", on{201}, `{"message":"Created","result":{}}`, unknown, ""},
-		{"another message and a record of nothing", on{201}, `{"message":"Created","result":{"invoice":null}}`, unknown, ""},
-		{"another message and an empty text", on{201}, `{"message":"Created","result":""}`, unknown, ""},
+		{"another message and false", on{200}, `{"message":"Order exists","result":false}`, unknown, "Order exists"},
+		{"messages of an error", on{201}, `{"statusCode":201,"message":["price must be positive"],"error":"Bad Request"}`, unknown, "price must be positive"},
+		{"the status of an error", on{201}, `{"statusCode":400,"message":"No.","result":{"field":"price"}}`, unknown, "No."},
+		{"the code of an error", on{201}, `{"code":400,"message":"No.","result":{"field":"price"}}`, unknown, "No."},
+		{"an error", on{201}, `{"error":"Bad Request","message":"No.","result":{"field":"price"}}`, unknown, "No."},
+		{"errors", on{201}, `{"errors":{"price":["No."]},"message":"No.","result":"No."}`, unknown, "No."},
+		{"no success", on{201}, `{"success":false,"message":"No.","result":{"field":"price"}}`, unknown, "No."},
+		{"another message and an empty record", on{201}, `{"message":"Created","result":{}}`, unknown, "Created"},
+		{"another message and a record of nothing", on{201}, `{"message":"Created","result":{"invoice":null}}`, unknown, "Created"},
+		{"another message and an empty text", on{201}, `{"message":"Created","result":""}`, unknown, "Created"},
 		{"another message and an array", on{201}, `{"message":"Created","result":[{"id":"inv-1"}]}`, unknown, ""},
-		{"another message and true", on{201}, `{"message":"Created","result":true}`, unknown, ""},
+		{"another message and true", on{201}, `{"message":"Created","result":true}`, unknown, "Created"},
 
 		// Refusals in a usual form, whatever their words.
 		{"the envelope", refusing, refused("Unsupported coin"), rejected, "Unsupported coin"},
@@ -430,23 +430,24 @@ func TestClient_CreateInvoice_proof(t *testing.T) {
 		status        int
 		body          string
 		without, with gateway.Outcome
+		message       string
 	}{
-		{"another message", 200, other, unknown, succeeded},
-		{"an invoice without an envelope", 200, `{"id":"inv-1","address":"bc1q"}`, unknown, succeeded},
-		{"an invoice without an envelope", 201, `{"id":"inv-1","address":"bc1q"}`, unknown, succeeded},
-		{"an invoice without an envelope, accepted for later", 202, `{"id":"inv-1","address":"bc1q"}`, unknown, unknown},
-		{"data and no result", 201, `{"message":"Invoice created.","data":{"id":"inv-1"}}`, unknown, unknown},
-		{"an array and no envelope", 201, `[{"id":"inv-1"}]`, unknown, unknown},
-		{"a page", 201, page, unknown, unknown},
-		{"a page", 404, page, rejected, rejected},
-		{"an invoice contradicts its status", 404, `{"id":"inv-1","address":"bc1q"}`, rejected, unknown},
-		{"an invoice contradicts its status, and the message", 422, `{"id":"inv-1","message":"The e-mail failed"}`, rejected, unknown},
-		{"a refusal", 422, refused("No."), rejected, rejected},
+		{"another message", 200, other, unknown, succeeded, ""},
+		{"an invoice without an envelope", 200, `{"id":"inv-1","address":"bc1q"}`, unknown, succeeded, ""},
+		{"an invoice without an envelope", 201, `{"id":"inv-1","address":"bc1q"}`, unknown, succeeded, ""},
+		{"an invoice without an envelope, accepted for later", 202, `{"id":"inv-1","address":"bc1q"}`, unknown, unknown, ""},
+		{"data and no result", 201, `{"message":"Invoice created.","data":{"id":"inv-1"}}`, unknown, unknown, "Invoice created."},
+		{"an array and no envelope", 201, `[{"id":"inv-1"}]`, unknown, unknown, ""},
+		{"a page", 201, page, unknown, unknown, ""},
+		{"a page", 404, page, rejected, rejected, ""},
+		{"an invoice contradicts its status", 404, `{"id":"inv-1","address":"bc1q"}`, rejected, unknown, ""},
+		{"an invoice contradicts its status, and the message", 422, `{"id":"inv-1","message":"The e-mail failed"}`, rejected, unknown, ""},
+		{"a refusal", 422, refused("No."), rejected, rejected, ""},
 	} {
 		t.Run(fmt.Sprintf("with a decoder, %d: %s", tt.status, tt.name), func(t *testing.T) {
 			t.Parallel()
-			assertProves(t, tt.status, tt.body, tt.without, "", nil)
-			assertProves(t, tt.status, tt.body, tt.with, "", decodeInvoice)
+			assertProves(t, tt.status, tt.body, tt.without, tt.message, nil)
+			assertProves(t, tt.status, tt.body, tt.with, tt.message, decodeInvoice)
 		})
 	}
 }
@@ -486,6 +487,10 @@ func assertProves(t *testing.T, status int, body string, want gateway.Outcome, m
 			assert.Equal(t, status, lost.StatusCode)
 			assert.Equal(t, body, string(lost.Body))
 			assert.Equal(t, call == 1, lost.Replayed)
+		}
+		if isUnknown && status < 300 && call == 0 {
+			assert.Equal(t, message, cmp.Or(lost.Response, &gateway.APIError{}).Message)
+			assert.Equal(t, message != "", lost.Response != nil, "it is an error of the service")
 		}
 	}
 	if want == rejected {
@@ -566,6 +571,8 @@ func TestWithInvoiceDecoder(t *testing.T) {
 		{"a result", enveloped(fields), fields, decodeInvoice, whole, ""},
 		{"a body without an envelope", fields, fields, decodeInvoice, whole, ""},
 		{"another message", `{"message":"OK","result":` + fields + `}`, fields, decodeInvoice, whole, ""},
+		{"an address alone", enveloped(`{"address":"r9"}`), `{"address":"r9"}`, decodeInvoice, gateway.InvoiceDetails{Address: "r9"}, ""},
+		{"a page to pay on alone", enveloped(`{"url":"/1"}`), `{"url":"/1"}`, decodeInvoice, gateway.InvoiceDetails{PaymentURL: "/1"}, ""},
 		{"no decoder", enveloped(fields), fields, nil, gateway.InvoiceDetails{}, ""},
 		{"an error", enveloped(fields), fields, failing, gateway.InvoiceDetails{}, "the function of WithInvoiceDecoder: no invoice, but [REDACTED]"},
 		{"nothing that identifies an invoice", enveloped(`{"x":1}`), `{"x":1}`, decodeInvoice, gateway.InvoiceDetails{}, "it returned no ID, Address or PaymentURL"},

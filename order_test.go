@@ -618,7 +618,7 @@ func TestOrderGuard_fails(t *testing.T) {
 // The caller gets the guard's record of an order, and no caller changes it. A guard may know nothing but the state.
 func TestOrderGuard_knows(t *testing.T) {
 	t.Parallel()
-	created := &gateway.OrderRecord{Request: order("A-17"), Invoice: []byte(`{"id":1}`), Others: []json.RawMessage{[]byte(`{"id":2}`)}, CreatedAt: time.Unix(17, 0), Cause: "of the attempt before"}
+	created := &gateway.OrderRecord{Request: order("A-17"), Invoice: []byte(`{"id":"1"}`), Others: []json.RawMessage{[]byte(`{"id":"2"}`)}, CreatedAt: time.Unix(17, 0), Cause: "of the attempt before"}
 	lost := &gateway.OrderRecord{Request: order("A-17"), SentAt: time.Unix(1_700_000_000, 0), StatusCode: 502, Body: []byte("bad"), Cause: "create_invoice: a 502"}
 	for _, tt := range []struct {
 		name    string
@@ -633,7 +633,8 @@ func TestOrderGuard_knows(t *testing.T) {
 		{"created", gateway.Lease{State: gateway.OrderCreated}, &gateway.Invoice{OrderID: "A-17", Replayed: true}, nil, "", nil},
 		{"created, with an empty record", gateway.Lease{State: gateway.OrderCreated, Known: &gateway.OrderRecord{}}, &gateway.Invoice{OrderID: "A-17", Replayed: true}, nil, "", nil},
 		{"created, with an invoice", gateway.Lease{State: gateway.OrderCreated, Known: created}, &gateway.Invoice{
-			OrderID: "A-17", Raw: []byte(`{"id":1}`), Others: []json.RawMessage{[]byte(`{"id":2}`)}, CreatedAt: time.Unix(17, 0), Replayed: true, Request: order("A-17"),
+			OrderID: "A-17", Raw: []byte(`{"id":"1"}`), Others: []json.RawMessage{[]byte(`{"id":"2"}`)}, CreatedAt: time.Unix(17, 0), Replayed: true, Request: order("A-17"),
+			Details: gateway.InvoiceDetails{ID: "1"},
 		}, nil, "", nil},
 		{
 			"unknown",
@@ -656,7 +657,7 @@ func TestOrderGuard_knows(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				n := &recordingGuard{lease: tt.lease}
-				c := newClient(t, "http://localhost", gateway.WithOrderGuard(n), neverSends())
+				c := newClient(t, "http://localhost", gateway.WithOrderGuard(n), gateway.WithInvoiceDecoder(decodeInvoice), neverSends())
 				for range 2 {
 					got, err := c.CreateInvoice(t.Context(), order("A-17"))
 					assertInvariants(t, got, err)
