@@ -338,6 +338,7 @@ func TestClient_CreateInvoice_proof(t *testing.T) {
 		{"an empty object", on{200}, "{}", unknown, ""},
 		{"half a body", on{200}, `{"message":"Operation was successful.","result":{"inv`, unknown, ""},
 		{"null for a result", on{200}, enveloped("null"), unknown, ""},
+		{"an empty message and a record", on{200}, `{"message":"","result":{"id":"inv-1"}}`, unknown, ""},
 		{"another message and false", on{200}, `{"message":"Order exists","result":false}`, unknown, "Order exists"},
 		{"messages of an error", on{201}, `{"statusCode":201,"message":["price must be positive"],"error":"Bad Request"}`, unknown, "price must be positive"},
 		{"the status of an error", on{201}, `{"statusCode":400,"message":"No.","result":{"field":"price"}}`, unknown, "No."},
