@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -356,6 +357,16 @@ func assertStatus(t *testing.T, s subject, status statusCase, form refusalForm) 
 		assert.Equal(t, s.write && rejects, gateway.OutcomeOf(e) == rejected, at)
 		assert.Equal(t, s.write && !rejects, gateway.OutcomeOf(e) == unknown, at)
 		assert.Equal(t, status.retried && (!s.write || rejects), gateway.SafeToRetry(e), at)
+	}
+}
+
+// As JSON, a Response leaves out the parts that did not come.
+func TestResponse_JSON(t *testing.T) {
+	t.Parallel()
+	text, err := json.Marshal(gateway.Response{StatusCode: 200})
+	require.NoError(t, err)
+	for _, name := range []string{"Meta", "Result", "Skipped"} {
+		assert.NotContains(t, string(text), name)
 	}
 }
 
