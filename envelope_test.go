@@ -196,6 +196,26 @@ func TestEnvelope_key(t *testing.T) {
 	}
 }
 
+// A response shows no key that the call has sent, whoever has given it.
+func TestEnvelope_keyOfTheCall(t *testing.T) {
+	t.Parallel()
+	echo := through(statusTrip(404, refused(canary)))
+	fromSource := clientWithKeySource(t, "http://localhost", sameKey, echo)
+	another, err := gateway.New("http://localhost", "of-another-merchant", echo)
+	require.NoError(t, err)
+	for name, call := range map[string]func() error{
+		"a source of keys": func() error { _, err := fromSource.Withdrawal(t.Context(), requestID); return err },
+		"WithAPIKey": func() error {
+			_, err := another.Withdrawal(t.Context(), requestID, gateway.WithAPIKey(canary))
+			return err
+		},
+	} {
+		err := call()
+		assertInvariants(t, nil, err)
+		assert.ErrorContains(t, err, "[REDACTED]", name)
+	}
+}
+
 // An error of the service that comes with a 2xx is an APIError: an empty result where a record is expected, and another
 // message without a result.
 // I-36, I-154, I-155, I-157

@@ -234,7 +234,9 @@ func runSteps(t *testing.T, steps []orderStep, opts ...gateway.Option) (sent []s
 		if s.says != "" {
 			assert.ErrorContains(t, err, s.says, "step %d", i)
 		}
-		if lost, ok := errors.AsType[*gateway.OutcomeUnknownError](err); ok {
+		lost, isUnknown := errors.AsType[*gateway.OutcomeUnknownError](err)
+		require.Equal(t, s.want == unknown, isUnknown, "step %d: %v", i, err)
+		if isUnknown {
 			assert.NotContains(t, err.Error(), "nothing was sent", "step %d", i)
 			if !lost.Replayed {
 				assert.Equal(t, sentAt[0], lost.SentAt, "step %d: the first attempt that may have created the invoice", i)
