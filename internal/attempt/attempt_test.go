@@ -714,6 +714,7 @@ func TestTransport_callerEnds(t *testing.T) {
 		takes    time.Duration
 	}{
 		{"before the attempt", time.Second, -1, false, "not asked", "the buyer has gone", 0},
+		{"while it connects", time.Hour, 0, true, "not asked", "the buyer has gone", 0},
 		{"before the body is read", time.Second, 0, false, "", sealedText, 0},
 		{"within the body", time.Second, 1, false, "{}", "", 0},
 		{"after the body", time.Second, 2, false, "{}", "", 0},
@@ -742,6 +743,10 @@ func TestTransport_callerEnds(t *testing.T) {
 				_, err := io.ReadFull(req.Body, first)
 				assert.NoError(t, err)
 				cancel(gone)
+				if tt.read == "not asked" {
+					<-req.Context().Done()
+					return nil, req.Context().Err()
+				}
 				rest, err := io.ReadAll(req.Body)
 				if read = string(first) + string(rest); err != nil {
 					return nil, err
