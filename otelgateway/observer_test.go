@@ -24,7 +24,7 @@ import (
 	"github.com/cryptogw/gateway/otelgateway"
 )
 
-// What is recorded of a call: spans without operation, method and route, and counters.
+// The spans and counters of a call. The spans are compared without operation, method and route.
 func TestNew(t *testing.T) {
 	create := func(ctx context.Context, f fixture) {
 		_, _ = f.client.CreateInvoice(ctx, everycall.Order("A-17"))

@@ -267,7 +267,7 @@ func TestCache_Refresh(t *testing.T) {
 	})
 }
 
-// A value is as old as the response says that it is.
+// The Age header of a response counts.
 func TestCaches_age(t *testing.T) {
 	t.Parallel()
 	const tooOld = "gateway: cache: the response is from a cache on the way to the gateway, and "
@@ -309,7 +309,7 @@ func TestCaches_age(t *testing.T) {
 	}
 }
 
-// A value is as old as the clock says that says more: while a machine is suspended one stands still, and the other can be set back.
+// The clock that shows the greater age counts: one stands still while a machine is suspended, and the other can be set back.
 func TestCache_Get_twoClocks(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -14,7 +14,7 @@ import (
 	"github.com/cryptogw/gateway/pricing"
 )
 
-// What is found of a listing. What is listed twice is not found by what it shares with another record, also of one that was skipped.
+// Lookups in a listing. A name or an identifier that two records share finds neither, even if one of them was skipped.
 // I-25, I-48, I-52, I-163
 func TestCatalog(t *testing.T) {
 	t.Parallel()
@@ -122,7 +122,7 @@ func TestCatalog_json(t *testing.T) {
 	}
 }
 
-// What is no whole catalog is an error, and leaves the catalog that there is. No amount is zero because it is missing.
+// An incomplete catalog is an error and changes nothing. A missing amount is never zero.
 func TestCatalog_json_broken(t *testing.T) {
 	t.Parallel()
 	const at, pair = `"fetchedAt":"2026-01-02T03:04:05Z"`, everycall.PairJSON

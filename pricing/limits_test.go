@@ -18,7 +18,7 @@ import (
 const plainPair = `{"withdrawalFee":"1.50","minWithdraw":"10.00","maxWithdraw":"1000","depositable":true,"withdrawable":true,
 	"network":{"isActive":true},"coin":{"precision":2,"minAmount":"5.00000000","isActive":true}}`
 
-// What is checked of an amount, in the order of the documentation: the flags, the precision, the least, the most and the fee.
+// The checks of an amount, in documented order: the flags, the precision, the least, the most and the fee.
 // I-58, I-60, I-61, I-74, I-75, I-77, I-87, I-88, I-92
 func TestChecks(t *testing.T) {
 	t.Parallel()

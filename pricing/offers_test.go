@@ -116,7 +116,7 @@ func TestNewOffers_refuses(t *testing.T) {
 	}
 }
 
-// A page gets names and amounts as text, and what is wrong with the others. A browser sends back no amount.
+// JSON has names and amounts as text, and the limit that rules an offer out. It cannot be read back: a browser sends no amount.
 func TestOffers_json(t *testing.T) {
 	t.Parallel()
 	offers, err := offersOf(paid("BTC", "N", 8, "0.00001"), paid("USDT", "N", 6, "20.00000000"),

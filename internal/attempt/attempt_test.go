@@ -178,23 +178,23 @@ func TestTransport_responses(t *testing.T) {
 		{"a body without a length ends with its connection", "HTTP/1.1 200 OK\r\n\r\nbody", "body", "", 0, 0},
 		{"a response can have no body", "HTTP/1.1 204 No Content\r\n\r\n…", "", "", 0, 0},
 		{"an interim response is none", "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody…", "body", "", 0, 0},
-		{"of a body that is cut the rest is kept", "HTTP/1.1 200 OK\r\n" + half, "half", cut, 0, 0},
+		{"the beginning of a body that is cut is kept", "HTTP/1.1 200 OK\r\n" + half, "half", cut, 0, 0},
 		{"chunks without a last one are cut", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n", "half", cut, 0, 0},
 		{"the body of an error that is cut is no other error", "HTTP/1.1 500 No\r\n" + half, "half", cut, 0, 0},
 		{"a silent body takes as long as the attempt", "HTTP/1.1 200 OK\r\n" + half + "…", "half", "", readTimeout, writeTimeout},
 		{"a silent body of an error too", "HTTP/1.1 500 No\r\n" + half + "…", "half", "", readTimeout, writeTimeout},
-		{"that of a transient error is worth a second to a read", "HTTP/1.1 503 No\r\n" + half + "…", "half", canceled, time.Second, writeTimeout},
-		{"a transient error that says all is not waited for", "HTTP/1.1 503 No\r\nContent-Length: 4\r\n\r\nbody…", "body", "", 0, 0},
+		{"a read waits a second for the silent body of a transient error", "HTTP/1.1 503 No\r\n" + half + "…", "half", canceled, time.Second, writeTimeout},
+		{"the whole body of a transient error is read at once", "HTTP/1.1 503 No\r\nContent-Length: 4\r\n\r\nbody…", "body", "", 0, 0},
 		{"a body can be as long as the limit", "HTTP/1.1 200 OK\r\n\r\n" + full, full, "", 0, 0},
-		{"a longer one is cut there", "HTTP/1.1 200 OK\r\n\r\n" + full + "y", full, large, 0, 0},
-		{"the rest of it is not read", "HTTP/1.1 200 OK\r\n\r\n" + full + "yzzz…", full, large, 0, 0},
-		{"a longer one is not read because it says so", "HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n" + full + "yzzz…", full, large, 0, 0},
-		{"that of an error has another limit", "HTTP/1.1 400 No\r\n\r\n" + fullError, fullError, "", 0, 0},
-		{"a longer one of an error is cut there", "HTTP/1.1 400 No\r\n\r\n" + fullError + "yzzz…", fullError, large, 0, 0},
-		{"that of a success has none of it", "HTTP/1.1 299 OK\r\n\r\n" + fullError + "y", fullError + "y", "", 0, 0},
+		{"a longer body is cut at the limit", "HTTP/1.1 200 OK\r\n\r\n" + full + "y", full, large, 0, 0},
+		{"the rest of a longer body is not read", "HTTP/1.1 200 OK\r\n\r\n" + full + "yzzz…", full, large, 0, 0},
+		{"a longer Content-Length changes nothing", "HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n" + full + "yzzz…", full, large, 0, 0},
+		{"the body of an error has another limit", "HTTP/1.1 400 No\r\n\r\n" + fullError, fullError, "", 0, 0},
+		{"a longer body of an error is cut at its limit", "HTTP/1.1 400 No\r\n\r\n" + fullError + "yzzz…", fullError, large, 0, 0},
+		{"the limit of errors does not hold for a success", "HTTP/1.1 299 OK\r\n\r\n" + fullError + "y", fullError + "y", "", 0, 0},
 		{"a connection that becomes another is not read", "HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\nbody…", "", "", 0, 0},
 		{"the body of a redirect is not read", "HTTP/1.1 302 Found\r\nLocation: /x\r\n" + half + "…", "", "", 0, 0},
-		{"nor is that of the last of them", "HTTP/1.1 399 Found\r\n" + half + "…", "", "", 0, 0},
+		{"the body of the last status of a redirect is not read", "HTTP/1.1 399 Found\r\n" + half + "…", "", "", 0, 0},
 		{"a redirect can name what is no URL", "HTTP/1.1 302 Found\r\nLocation: http://[::1\r\nContent-Length: 0\r\n\r\n…", "", "", 0, 0},
 	} {
 		for method, takes := range map[string]time.Duration{http.MethodGet: tt.readTakes, http.MethodPost: tt.postTakes} {
@@ -327,8 +327,8 @@ func TestTransport_phases(t *testing.T) {
 	}
 }
 
-// The phase of an attempt through a RoundTripper is what its error looks like, unless it calls hooks.
-// Of a proxy that does not connect net/http returns the status as nothing but its text.
+// Without hooks, the phase of an attempt follows from its error. net/http reports the refusal of a proxy by the text
+// of its status alone.
 func TestTransport_phasesOfErrors(t *testing.T) {
 	t.Parallel()
 	refused := opError("dial", "connect", syscall.ECONNREFUSED)
@@ -401,7 +401,7 @@ func TestTransport_connections(t *testing.T) {
 	}
 }
 
-// What net/http begins to make after the last connection does not hide why the attempt has ended.
+// A connection that net/http begins after the last one does not hide why the attempt has ended.
 func TestTransport_connectionsBegun(t *testing.T) {
 	t.Parallel()
 	_, _, got := try(t, hooked(func(req *http.Request) (*http.Response, error) {
@@ -461,7 +461,7 @@ func TestTransport_idleConnections(t *testing.T) {
 	}
 }
 
-// Of a write whose body was not read nothing was sent, and nothing will be.
+// A write whose body was not read was not sent, and never will be.
 func TestTransport_unread(t *testing.T) {
 	t.Parallel()
 	read := func(n int) func(io.ReadCloser) { return func(body io.ReadCloser) { _, _ = body.Read(make([]byte, n)) } }

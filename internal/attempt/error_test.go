@@ -28,8 +28,7 @@ func opError(op, call string, number syscall.Errno) error {
 	return &net.OpError{Op: op, Net: "tcp", Err: os.NewSyscallError(call, number)}
 }
 
-// What is known of an error: whether a connection broke, whether it is a timeout, and whether another attempt may do better
-// if net/http was reached, and if it was not.
+// How errors are classified: as the failure of a network, as a timeout, and as retryable, with net/http reached or not.
 func TestError_Retryable(t *testing.T) {
 	t.Parallel()
 	const yes, no = true, false

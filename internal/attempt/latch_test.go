@@ -16,7 +16,7 @@ import (
 
 const sealedText = "gateway: the attempt is over"
 
-// What was never read is sealed and never will be read; what was begun can be read to its end, unless it is stopped.
+// A body that nobody has read can be sealed; a body that was begun can be read to its end, unless it is stopped.
 func TestBody(t *testing.T) {
 	t.Parallel()
 	type body = *attempt.Body

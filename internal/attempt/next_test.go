@@ -31,20 +31,20 @@ func TestRetrier_Next(t *testing.T) {
 		{"a transient failure is repeated", 1, transient, 0, 500, Next{Cost: 14}, 100 * time.Millisecond},
 		{"the wait doubles", 2, transient, 0, 500, Next{Cost: 14}, 200 * time.Millisecond},
 		{"the last attempt is the last", 3, transient, 0, 500, Next{}, 0},
-		{"one beyond it too", 4, transient, 0, 500, Next{}, 0},
+		{"an attempt beyond the last is the last", 4, transient, 0, 500, Next{}, 0},
 		{"another failure is final", 1, Failure{}, 0, 500, Next{}, 0},
 		{"another failure is final, whatever the service asks for", 1, Failure{Throttled: true, After: time.Second}, 0, 500, Next{}, 0},
-		{"one that asks for fewer requests waits longer and costs less", 1, throttled, 0, 500, Next{Cost: 5}, time.Second},
-		{"a free one waits longer and costs nothing", 1, free, 0, 0, Next{}, time.Second},
-		{"what the service asks for is the least", 1, after(10 * time.Second), 0, 500, Next{Wait: 10 * time.Second, Cost: 14}, 0},
-		{"more than is waited for ends the call", 1, after(10*time.Second + 1), 0, 500, Next{}, 0},
+		{"a request for fewer requests waits longer and costs less", 1, throttled, 0, 500, Next{Cost: 5}, time.Second},
+		{"a free retry waits longer and costs nothing", 1, free, 0, 0, Next{}, time.Second},
+		{"the wait that the service asks for is the least", 1, after(10 * time.Second), 0, 500, Next{Wait: 10 * time.Second, Cost: 14}, 0},
+		{"a longer wait than the policy allows ends the call", 1, after(10*time.Second + 1), 0, 500, Next{}, 0},
 		{"a deadline can be met", 1, after(10 * time.Second), 10 * time.Second, 500, Next{Wait: 10 * time.Second, Cost: 14}, 0},
-		{"one that cannot be met ends the call", 1, after(10 * time.Second), 10*time.Second - 1, 500, Next{Note: late}, 0},
-		{"one that has passed too", 1, transient, -1, 500, Next{Note: late}, 0},
+		{"a deadline that cannot be met ends the call", 1, after(10 * time.Second), 10*time.Second - 1, 500, Next{Note: late}, 0},
+		{"a deadline that has passed ends the call", 1, transient, -1, 500, Next{Note: late}, 0},
 		{"the last tokens are taken", 1, transient, 0, 14, Next{Cost: 14}, 100 * time.Millisecond},
-		{"too few are left", 1, transient, 0, 13, Next{Note: empty}, 0},
-		{"the last tokens are taken by one that asks for fewer", 1, throttled, 0, 5, Next{Cost: 5}, time.Second},
-		{"too few are left for it", 1, throttled, 0, 4, Next{Note: empty}, 0},
+		{"too few tokens are left", 1, transient, 0, 13, Next{Note: empty}, 0},
+		{"a throttled retry takes the last tokens", 1, throttled, 0, 5, Next{Cost: 5}, time.Second},
+		{"too few tokens are left for a throttled retry", 1, throttled, 0, 4, Next{Note: empty}, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -75,7 +75,7 @@ func TestRetrier_Next(t *testing.T) {
 	}
 }
 
-// What is drawn counts where it is longer than what the service asks for, and 0 is no wait.
+// The longer of the drawn wait and the wait that the service asks for counts, and a wait is never 0.
 func TestRetrier_Next_leastWait(t *testing.T) {
 	t.Parallel()
 	longer := false

@@ -73,7 +73,7 @@ func TestParse_refuses(t *testing.T) {
 	}
 }
 
-// How an amount is written: digit by digit, by Format without an exponent, and by Text as Parse reads it.
+// Format writes an amount digit by digit and without an exponent, Text as Parse reads it.
 func TestFormat(t *testing.T) {
 	t.Parallel()
 	power := func(n uint) *big.Int { return new(big.Int).Lsh(big.NewInt(1), n) }
@@ -132,7 +132,7 @@ func nines(n int) decimal.Decimal {
 	return decimal.NewFromBigInt(value, 0)
 }
 
-// What may be sent, what Parse can return, and what is at once seen to be both.
+// Check and CheckSize bound the amounts that are sent, Representable those that Parse can return; IsSmall is a quick test of both.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	const (
