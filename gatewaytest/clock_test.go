@@ -2,7 +2,6 @@ package gatewaytest_test
 
 import (
 	"math"
-	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,22 +12,13 @@ import (
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
-// startInMemory returns a server without a network, which the end of the bubble
-// closes.
-func startInMemory(t *testing.T) *gatewaytest.Server {
-	t.Helper()
-	s := gatewaytest.NewMemoryServer()
-	t.Cleanup(s.Close)
-	return s
-}
-
 // All times in responses and in the journal come from the server's clock.
 func TestServer_Advance_is_visible(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := startInMemory(t)
 		s.Advance(100 * 24 * time.Hour)
-		got := tryBy(s.Transport(), s, "POST", "/api/invoice/create", invoice(s, "o", ""), "Content-Type", "application/json")
+		got := post(s, invoice(s, "o", ""))
 		require.NoError(t, got.err)
 		want := time.Date(2000, 4, 10, 0, 0, 0, 0, time.UTC) // bubbles start at 2000-01-01
 		assert.Equal(t, "Mon, 10 Apr 2000 00:00:00 GMT", got.header.Get("Date"))
@@ -74,26 +64,15 @@ func TestServer_SetStatusAfter(t *testing.T) {
 				for _, step := range tt.steps {
 					// Advance moves one clock; the other follows the bubble.
 					advanced.Advance(step.wait)
-					assert.Equal(t, step.want, inquire(t, advanced, "w"))
+					assert.Equal(t, step.want, statusOf(t, advanced, "w"))
 				}
 				for _, step := range tt.steps {
 					<-time.After(step.wait)
-					assert.Equal(t, step.want, inquire(t, waiting, "w"))
+					assert.Equal(t, step.want, statusOf(t, waiting, "w"))
 				}
 			})
 		})
 	}
-}
-
-// inquire is statusOf for a server without a network.
-func inquire(t *testing.T, s *gatewaytest.Server, id string) string {
-	t.Helper()
-	transport := s.Transport()
-	defer transport.CloseIdleConnections()
-	got := tryBy(transport, s, "GET", "/api/withdrawal/inquiry/"+id, "", "x-api-key", s.APIKey)
-	require.NoError(t, got.err)
-	require.Equal(t, http.StatusCreated, got.status)
-	return got.body[len(`{"message":"Operation was successful.","result":{"status":"`) : len(got.body)-len(after(id))]
 }
 
 func TestServer_Now(t *testing.T) {

@@ -15,13 +15,9 @@ import (
 // rates requests the exchange rates n times and returns the statuses.
 func rates(t *testing.T, s *gatewaytest.Server, n int) []int {
 	t.Helper()
-	transport := s.Transport()
-	defer transport.CloseIdleConnections()
 	statuses := []int{}
 	for range n {
-		got := tryBy(transport, s, "GET", "/api/exchange-rate", "")
-		require.NoError(t, got.err)
-		statuses = append(statuses, got.status)
+		statuses = append(statuses, get(t, s, "/api/exchange-rate").status)
 	}
 	return statuses
 }
@@ -72,7 +68,7 @@ func TestServer_SetRateLimit_refusal(t *testing.T) {
 				s.SetRateLimit(1, tt.per)
 				require.Equal(t, []int{200}, rates(t, s, 1))
 				<-time.After(tt.late)
-				got := tryBy(s.Transport(), s, "POST", "/api/invoice/create", invoice(s, "o", ""), "Content-Type", "application/json")
+				got := post(s, invoice(s, "o", ""))
 				require.NoError(t, got.err)
 				assert.Equal(t, 429, got.status)
 				assert.Equal(t, errorBody("too many requests"), got.body)

@@ -39,7 +39,9 @@ func start(t *testing.T) *gatewaytest.Server {
 // try sends one request, with pairs of header names and values, on its own
 // connection, and follows no redirect.
 func try(s *gatewaytest.Server, method, path, body string, headers ...string) response {
-	return tryBy(&http.Transport{DisableKeepAlives: true}, s, method, path, body, headers...)
+	transport := s.Transport()
+	transport.DisableKeepAlives = true
+	return tryBy(transport, s, method, path, body, headers...)
 }
 
 // tryBy is try with the connections of a transport.
@@ -85,6 +87,14 @@ func invoice(s *gatewaytest.Server, orderID, extra string) string {
 // post sends an invoice request.
 func post(s *gatewaytest.Server, body string) response {
 	return try(s, "POST", "/api/invoice/create", body, "Content-Type", "application/json")
+}
+
+// startInMemory returns a server without a network, which the end of the bubble closes.
+func startInMemory(t *testing.T) *gatewaytest.Server {
+	t.Helper()
+	s := gatewaytest.NewMemoryServer()
+	t.Cleanup(s.Close)
+	return s
 }
 
 // dial opens a connection and writes a text to it.

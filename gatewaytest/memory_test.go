@@ -17,21 +17,25 @@ import (
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
-func TestNewMemoryServer(t *testing.T) {
+// Each server has a URL and a key of its own, and the same data.
+func TestNewServer(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		one, other := startInMemory(t), startInMemory(t)
-		assert.Equal(t, "http://localhost/gateway", one.URL)
+	for _, tt := range []struct {
+		start func(...gatewaytest.Option) *gatewaytest.Server
+		url   string
+	}{{gatewaytest.NewServer, `^http://127\.0\.0\.1:\d+/gateway$`}, {gatewaytest.NewMemoryServer, `^http://localhost/gateway$`}} {
+		one, other := tt.start(), tt.start()
+		t.Cleanup(one.Close)
+		t.Cleanup(other.Close)
+		assert.Regexp(t, tt.url, one.URL)
 		assert.Regexp(t, `^test-key-[0-9a-f]{32}$`, one.APIKey)
-		assert.NotEqual(t, one.APIKey, other.APIKey)
-		assert.Equal(t, `gatewaytest.Server{URL:"http://localhost/gateway", APIKey:"[REDACTED]"}`, one.String())
-		for s, status := range map[*gatewaytest.Server]int{one: 200, other: 401} {
-			got := tryBy(s.Transport(), s, "GET", "/api/balance/", "", "x-api-key", one.APIKey)
-			require.NoError(t, got.err)
-			assert.Equal(t, status, got.status, "each transport connects to its own server")
-		}
+		assert.Equal(t, `gatewaytest.Server{URL:"`+one.URL+`", APIKey:"[REDACTED]"}`, one.String())
 		assert.Equal(t, one.Catalog(), other.Catalog())
-	})
+		for s, status := range map[*gatewaytest.Server]int{one: 200, other: 401} {
+			assert.Empty(t, s.Requests())
+			assert.Equal(t, status, mustTry(t, s, "GET", "/api/balance/", "", "x-api-key", one.APIKey).status)
+		}
+	}
 }
 
 // The transport of a server with a port connects to it, whatever the URL.

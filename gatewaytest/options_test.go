@@ -1,6 +1,7 @@
 package gatewaytest_test
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"testing"
 
@@ -56,14 +57,17 @@ func TestServer_Handler(t *testing.T) {
 	host := httptest.NewServer(s.Handler())
 	t.Cleanup(host.Close)
 	outside := &gatewaytest.Server{URL: host.URL + "/gateway", APIKey: s.APIKey}
-	assert.Equal(t, 201, post(outside, invoice(outside, "A-17", "")).status)
+	create := func(order string) response {
+		return tryBy(&http.Transport{DisableKeepAlives: true}, outside, "POST", "/api/invoice/create", invoice(outside, order, ""), "Content-Type", "application/json")
+	}
+	assert.Equal(t, 201, create("A-17").status)
 	assert.Len(t, s.InvoicesFor("A-17"), 1)
 
 	for _, fault := range []gatewaytest.Fault{gatewaytest.FaultReset(), gatewaytest.FaultCommitThenDrop()} {
 		s.InjectFault(gatewaytest.AnyOperation, 1, fault)
-		require.Error(t, post(outside, invoice(outside, "A-18", "")).err, fault)
+		require.Error(t, create("A-18").err, fault)
 	}
 	assert.Len(t, s.InvoicesFor("A-18"), 1)
 	s.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.FaultReset())
-	assert.ErrorContains(t, try(outside, "GET", "/api/exchange-rate", "").err, "reset by peer")
+	assert.ErrorContains(t, tryBy(&http.Transport{DisableKeepAlives: true}, outside, "GET", "/api/exchange-rate", "").err, "reset by peer")
 }

@@ -15,18 +15,6 @@ import (
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
-func TestNewServer(t *testing.T) {
-	t.Parallel()
-	one, other := start(t), start(t)
-	assert.Regexp(t, `^http://127\.0\.0\.1:\d+/gateway$`, one.URL)
-	assert.Regexp(t, `^test-key-[0-9a-f]{32}$`, one.APIKey)
-	assert.NotEqual(t, one.APIKey, other.APIKey)
-	assert.NotEqual(t, one.URL, other.URL)
-	assert.Empty(t, one.Requests())
-	assert.Empty(t, one.Invoices())
-	assert.Equal(t, 401, mustTry(t, one, "GET", "/api/balance/", "", "x-api-key", other.APIKey).status)
-}
-
 // Concurrent use, for the race detector; no request is lost.
 func TestServer_concurrent_use(t *testing.T) {
 	t.Parallel()
