@@ -15,7 +15,6 @@ import (
 	"github.com/cryptogw/gateway/internal/testing/documented/everycall"
 	"github.com/cryptogw/gateway/internal/testing/invariant"
 	"github.com/cryptogw/gateway/internal/testing/measure"
-	"github.com/cryptogw/gateway/proof/internal/results"
 )
 
 // A result of which the shape is not documented costs memory in proportion to
@@ -60,15 +59,15 @@ func TestCost_entries(t *testing.T) {
 		entries      int
 		coin, amount func(int) string
 	}{
-		{"the shortest", 99_990, results.ShortName, func(int) string { return "1" }},
-		{"names with escapes", 99_990, func(i int) string { return `\u0041` + results.ShortName(i) }, strconv.Itoa},
-		{"without an amount", 99_990, results.ShortName, func(int) string { return "{}" }},
+		{"the shortest", 99_990, shortName, func(int) string { return "1" }},
+		{"names with escapes", 99_990, func(i int) string { return `\u0041` + shortName(i) }, strconv.Itoa},
+		{"without an amount", 99_990, shortName, func(int) string { return "{}" }},
 		{"too many", 200_000, func(i int) string { return fmt.Sprintf("%05x", i) }, func(int) string { return "1" }},
 	} {
 		if measure.Slack() > 1 && tt.entries < doc.MaxUndocumented {
 			tt.entries /= 10 // the race detector is slow
 		}
-		for method, shapes := range results.Wide(tt.entries, tt.coin, tt.amount) {
+		for method, shapes := range wideResults(tt.entries, tt.coin, tt.amount) {
 			for _, result := range shapes {
 				s, body := everycall.Named(method), everycall.Enveloped(result)
 				c := answered(t, s.Status, body, gateway.WithObserver(gateway.Observer{}))
@@ -149,4 +148,51 @@ func pointerOf(err error) string {
 		return err.Error()
 	}
 	return wrong.Pointer
+}
+
+// wideResults returns results of so many members or elements, at all depths together, in the
+// shapes that are accepted. The amount of coin i is amount(i), its name name(i).
+func wideResults(entries int, name, amount func(i int) string) map[string][]string {
+	list := func(begin, format, end string, each int) string {
+		var all strings.Builder
+		for i := range entries / each {
+			all.WriteByte(',')
+			for _, b := range []byte(format) {
+				switch b {
+				case '1':
+					all.WriteString(amount(i))
+				case '2':
+					all.WriteString(amount(i + 1))
+				case 'N':
+					all.WriteString(name(i))
+				default:
+					all.WriteByte(b)
+				}
+			}
+		}
+		return begin + strings.TrimPrefix(all.String(), ",") + end
+	}
+	half := list(`{`, `"N":1`, `}`, 2)
+	return map[string][]string{
+		"Balance": {
+			list(`{`, `"N":1`, `}`, 1), list(`{`, `"N":{"amount":1}`, `}`, 2),
+			list(`[`, `{"amount":1}`, `]`, 2), list(`[`, `{"coin":"N","amount":1}`, `]`, 3),
+		},
+		"ExchangeRates": {
+			list(`{`, `"N":{"usd":1,"eur":2}`, `}`, 3), list(`[`, `{"coin":"N","usd":1,"eur":2}`, `]`, 4),
+			list(`[`, `{"coin":"N","usd":1}`, `]`, 3), list(`[{"coin":"A","usd":1},`, `{"coin":"N"}`, `]`, 2),
+			`{"usd":` + half + `,"eur":` + half + `}`, `{"usd":` + list(`{`, `"N":1`, `}`, 1) + `,"eur":{}}`,
+		},
+		"CreateInvoice": {list(`{`, `"N":1`, `}`, 1), list(`[`, `1`, `]`, 1), list(`[`, `{"N":1}`, `]`, 2)},
+	}
+}
+
+// shortName returns one of the shortest names for an index.
+func shortName(i int) string {
+	const letters = "ABCDEFGHIJKLMOPQRSTUVWXYZ03456789!#$%&'()*+-./;<=>?@^_`|~abcdefghijklmnopqrstuvwxyz"
+	name := letters[i%len(letters)]
+	if i < len(letters) {
+		return string(name)
+	}
+	return string(name) + shortName(i/len(letters)-1)
 }

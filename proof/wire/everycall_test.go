@@ -90,31 +90,3 @@ func TestEveryCall_faults(t *testing.T) {
 		})
 	}
 }
-
-// A read succeeds after a fault that passes.
-func TestEveryCall_recovers(t *testing.T) {
-	t.Parallel()
-	forEachCall(t, func(t *testing.T, gw *gatewaytest.Server, client *gateway.Client, c everycall.Case) {
-		gw.InjectFault(gatewaytest.AnyOperation, 1, gatewaytest.FaultReset())
-		err := c.Send(t.Context(), client)
-		if c.Writes() {
-			require.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err), "%v", err)
-			assert.Len(t, gw.Requests(), 1)
-			return
-		}
-		require.NoError(t, err)
-		assert.Len(t, gw.Requests(), 2)
-	})
-}
-
-// A response that arrives byte by byte, within the timeout, is read.
-func TestEveryCall_bytewise(t *testing.T) {
-	t.Parallel()
-	forEachCall(t, func(t *testing.T, gw *gatewaytest.Server, client *gateway.Client, c everycall.Case) {
-		gw.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.FaultSlowBody(time.Millisecond))
-		begun := time.Now()
-		require.NoError(t, c.Send(t.Context(), client))
-		assert.Greater(t, time.Since(begun), 50*time.Millisecond, "of the bubble")
-		assert.Len(t, gw.Requests(), 1)
-	})
-}

@@ -1,7 +1,6 @@
 package faultserver_test
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -58,58 +57,6 @@ func TestServer_RespondsAndRecords(t *testing.T) {
 			})
 		}
 	}
-}
-
-func TestServer_ConnsAreCountedFromOne(t *testing.T) {
-	t.Parallel()
-	var numbers []int
-	server := faultserver.New(faultserver.OneRequest(func(c *faultserver.Conn) { numbers = append(numbers, c.Number) }))
-	for range 2 {
-		_, err := post(t, server, "http", nil)
-		assert.ErrorIs(t, err, io.EOF)
-	}
-	server.Close()
-	assert.Equal(t, []int{1, 2}, numbers)
-}
-
-func TestServer_ConnectionsThatEndWithTheTest(t *testing.T) {
-	t.Parallel()
-	var begun []bool
-	server := faultserver.New(faultserver.UntilDone(func(c *faultserver.Conn) {
-		begun = append(begun, c.AwaitRequest(), c.AwaitRequest())
-		c.ReadRequest()
-		c.Send(faultserver.Response(200, "hello"))
-		c.Pause(time.Microsecond)
-		begun = append(begun, c.AwaitRequest()) // none comes, and nobody closes the connection
-	}))
-	require.NoError(t, server.Listen(t.Context()))
-	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", server.Addr())
-	require.NoError(t, err)
-	_, err = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody")
-	require.NoError(t, err)
-	_, err = io.ReadFull(conn, make([]byte, len(faultserver.Response(200, "hello"))))
-	require.NoError(t, err)
-	server.Close()
-	assert.Equal(t, []bool{true, true, false}, begun)
-	assert.NoError(t, conn.Close())
-}
-
-func TestServer_OnDialFailsTheDial(t *testing.T) {
-	t.Parallel()
-	server := faultserver.New(faultserver.Respond(faultserver.Response(200, "")))
-	server.OnDial = func(_ context.Context, number int) error {
-		if number == 1 {
-			return syscall.ECONNREFUSED
-		}
-		return nil
-	}
-	_, err := post(t, server, "http", nil)
-	require.ErrorIs(t, err, syscall.ECONNREFUSED)
-	_, err = post(t, server, "http", nil)
-	require.NoError(t, err)
-	server.Close()
-	assert.Len(t, server.Dialed(), 2)
-	assert.Equal(t, 1, server.Conns())
 }
 
 func TestServer_CloseWaitsForTheClient(t *testing.T) {
