@@ -24,20 +24,21 @@ import (
 // A behavior is what the simulated gateway does with one attempt, within what net/http allows a
 // RoundTripper.
 type behavior struct {
-	Before time.Duration // before anything
-	Read   int           // bytes of the body that are read; below zero for all
-	Rest   bool          // the rest is read after RoundTrip has returned
-	Commit bool          // an invoice is created, if the whole body was read
-	After  time.Duration // before the end
-	Status int           // 0 for an error
-	Body   string        // of a failure: a form, see [gatewaytest.ErrorForm]
-	Says   string        // the message in it
-	Result success       // of a success
-	Error  int           // which of the errors
-	Cut    int           // the body of the response breaks off after so many bytes; below zero for none
-	Slow   time.Duration // before the body of the response
-	Traced bool          // httptrace hooks are called
-	Late   bool          // the body is first read when RoundTrip has returned, whatever it returns
+	Before  time.Duration // before anything
+	Read    int           // bytes of the body that are read; below zero for all
+	Rest    bool          // the rest is read after RoundTrip has returned
+	Commit  bool          // an invoice is created, if the whole body was read
+	After   time.Duration // before the end
+	Status  int           // 0 for an error
+	Body    string        // of a failure: a form, see [gatewaytest.ErrorForm]
+	Says    string        // the message in it
+	Result  success       // of a success
+	Error   int           // which of the errors
+	Transit time.Duration // after an error, before the gateway gets what was sent
+	Cut     int           // the body of the response breaks off after so many bytes; below zero for none
+	Slow    time.Duration // before the body of the response
+	Traced  bool          // httptrace hooks are called
+	Late    bool          // the body is first read when RoundTrip has returned, whatever it returns
 }
 
 // A success is a message and a result in which ID, ORDER and OTHER stand for the invoice, the order, and
@@ -173,8 +174,13 @@ func (w *world) RoundTrip(req *http.Request) (*http.Response, error) {
 			more, err := io.ReadAll(req.Body)
 			read, all = append(read, more...), err == nil
 		}
-		w.arrived(a, read, b.commits() || b.Late && b.Commit) // a refusal of what has not arrived refuses nothing
 		_ = req.Body.Close()
+		arrive := func() { w.arrived(a, read, b.commits() || b.Late && b.Commit) } // a refusal of what has not arrived refuses nothing
+		if b.Status != 0 || b.Transit == 0 {
+			arrive()
+			return
+		}
+		w.late.Go(func() { _ = wait(context.Background(), b.Transit); arrive() })
 	}
 	err := wait(ctx, b.After)
 	if b.Late {

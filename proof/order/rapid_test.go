@@ -30,6 +30,7 @@ type step struct {
 	Other      bool          // with another price
 	Invalid    bool          // with a price that no gateway takes
 	Absent     bool          // before it a person looks the order up if it is unknown, and records the finding
+	Early      bool          // the person does not wait until nothing can arrive any more
 	Start      time.Duration // after the step before
 	Cancel     time.Duration // after the start; 0 for never
 	Deadline   time.Duration // after the start; 0 for none
@@ -73,14 +74,15 @@ func drawBehavior(t *rapid.T) behavior {
 		Status: rapid.SampledFrom([]int{
 			0, 0, 0, 201, 201, 201, 201, 201, 201, 201, 200, 302, 400, 400, 401, 403, 404, 408, 409, 422, 422, 429, 500, 502, 503, 525, 460, 999,
 		}).Draw(t, "status"),
-		Body:   rapid.SampledFrom(bodies()).Draw(t, "body"),
-		Says:   rapid.SampledFrom([]string{"no " + canary, "no such coin", "the order already exists"}).Draw(t, "says"),
-		Result: rapid.SampledFrom(successes()).Draw(t, "result"),
-		Error:  rapid.IntRange(0, len(tripErrors())-1).Draw(t, "error"),
-		Cut:    rapid.SampledFrom([]int{-1, -1, -1, 0, 1, 60, 10000}).Draw(t, "cut"),
-		Slow:   drawDuration(t, "slow"),
-		Traced: rapid.Bool().Draw(t, "traced"),
-		Late:   one(t, 8, "late"),
+		Body:    rapid.SampledFrom(bodies()).Draw(t, "body"),
+		Says:    rapid.SampledFrom([]string{"no " + canary, "no such coin", "the order already exists"}).Draw(t, "says"),
+		Result:  rapid.SampledFrom(successes()).Draw(t, "result"),
+		Error:   rapid.IntRange(0, len(tripErrors())-1).Draw(t, "error"),
+		Transit: rapid.SampledFrom([]time.Duration{0, 0, 0, transit - time.Millisecond}).Draw(t, "transit"),
+		Cut:     rapid.SampledFrom([]int{-1, -1, -1, 0, 1, 60, 10000}).Draw(t, "cut"),
+		Slow:    drawDuration(t, "slow"),
+		Traced:  rapid.Bool().Draw(t, "traced"),
+		Late:    one(t, 8, "late"),
 	}
 	if rapid.Bool().Draw(t, "whole") {
 		b.Read, b.Rest, b.Late, b.Cut = -1, false, false, -1
@@ -104,6 +106,7 @@ func drawSchedule(t *rapid.T) schedule {
 			Other:    one(t, 8, "other"),
 			Invalid:  one(t, 12, "invalid"),
 			Absent:   one(t, 4, "is looked up"),
+			Early:    one(t, 3, "too early"),
 			Start:    rapid.SampledFrom([]time.Duration{0, 0, 0, time.Millisecond, 20 * time.Millisecond, 2 * time.Second, lease}).Draw(t, "start"),
 			Cancel:   drawRare(t, "cancel"),
 			Deadline: drawRare(t, "deadline"),
@@ -248,12 +251,15 @@ func (w *world) click(client *gateway.Client, s step, how reading) (results []ca
 	return results
 }
 
-// transit is how long a request may be in transit: a body may be read when the attempt has ended.
+// transit is how long a request may be in transit.
 const transit = time.Second
 
-// lookUp has a person record what the gateway has of an order that is unknown, when nothing can arrive any more.
+// lookUp has a person record what the gateway has of an order that is unknown. The guard does not believe that there is
+// no invoice as long as a request may be in transit.
 func (w *world) lookUp(s step) {
-	_ = wait(context.Background(), transit)
+	if !s.Early {
+		_ = wait(context.Background(), transit)
+	}
 	w.guard.expire()
 	read, err := w.guard.Order(context.Background(), s.merchant(), s.orderID())
 	if err != nil || read.State != gateway.OrderUnknown {
