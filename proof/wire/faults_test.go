@@ -40,6 +40,7 @@ func TestFaults_connecting(t *testing.T) {
 		return &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError(name, err)}
 	}
 	const dial, inTLS, proxy, start, backoff = gateway.PhaseDial, gateway.PhaseTLS, gateway.PhaseProxy, gateway.PhaseStart, gateway.PhaseBackoff
+	badTLS, badTLSUnsent := failed(inTLS, 1).over(1), unsent(inTLS, 1).over(1)
 	noHost := &net.DNSError{Err: "no such host", Name: "localhost", IsNotFound: true}
 	busy := &net.DNSError{Err: "server misbehaving", Name: "localhost", IsTemporary: true}
 	plainTLS := func(change func(*harness)) func(*harness) {
@@ -74,17 +75,12 @@ func TestFaults_connecting(t *testing.T) {
 			failDials(always, socket("connect", syscall.ECONNREFUSED))(h)
 		}, failed(proxy, 3, syscall.ECONNREFUSED), unsent(proxy, 3, syscall.ECONNREFUSED)},
 
-		{"the certificate is of an unknown authority", behindTLS(func(h *harness, _ *tls.Config) { h.transport.TLSClientConfig.RootCAs = x509.NewCertPool() }),
-			failed(inTLS, 1).over(1), unsent(inTLS, 1).over(1)},
-		{"the certificate is of another host", behindTLS(func(_ *harness, c *tls.Config) { c.Certificates = []tls.Certificate{certificates().OtherHost} }),
-			failed(inTLS, 1).over(1), unsent(inTLS, 1).over(1)},
-		{"the certificate has expired", behindTLS(func(_ *harness, c *tls.Config) { c.Certificates = []tls.Certificate{certificates().Expired} }),
-			failed(inTLS, 1).over(1), unsent(inTLS, 1).over(1)},
-		{"the server knows TLS 1.1 only", behindTLS(func(_ *harness, c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 }),
-			failed(inTLS, 1).over(1), unsent(inTLS, 1).over(1)},
+		{"the certificate is of an unknown authority", behindTLS(func(h *harness, _ *tls.Config) { h.transport.TLSClientConfig.RootCAs = x509.NewCertPool() }), badTLS, badTLSUnsent},
+		{"the certificate is of another host", behindTLS(func(_ *harness, c *tls.Config) { c.Certificates = []tls.Certificate{certificates().OtherHost} }), badTLS, badTLSUnsent},
+		{"the certificate has expired", behindTLS(func(_ *harness, c *tls.Config) { c.Certificates = []tls.Certificate{certificates().Expired} }), badTLS, badTLSUnsent},
+		{"the server knows TLS 1.1 only", behindTLS(func(_ *harness, c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 }), badTLS, badTLSUnsent},
 		{"the TLS handshake gets no response", plainTLS(func(*harness) {}), failed(inTLS, 3, context.DeadlineExceeded), unsent(inTLS, 3, context.DeadlineExceeded)},
-		{"the TLS handshake exceeds its own timeout", plainTLS(func(h *harness) { h.transport.TLSHandshakeTimeout = time.Second }),
-			failed(inTLS, 3, context.DeadlineExceeded), unsent(inTLS, 3, context.DeadlineExceeded)},
+		{"the TLS handshake exceeds its own timeout", plainTLS(func(h *harness) { h.transport.TLSHandshakeTimeout = time.Second }), failed(inTLS, 3, context.DeadlineExceeded), unsent(inTLS, 3, context.DeadlineExceeded)},
 		{"the server speaks plain HTTP", plainTLS(func(h *harness) {
 			h.server.Handler = func(c *faultserver.Conn) {
 				_, _ = c.Read(make([]byte, 1<<16))
@@ -149,8 +145,7 @@ func TestFaults_sending(t *testing.T) {
 				return faultserver.BreakFirst(faultserver.Break{Up: 20, Down: faultserver.Unlimited, Manner: faultserver.WriteError})(conn, 1)
 			}
 		}, failed("", 3).over(3), unsent(gateway.PhaseWrite, 3).over(3)},
-		{"the server does not even read the header", func(h *harness) { h.server.Handler = (*faultserver.Conn).Stop },
-			failed("", 3, ended), unsent(gateway.PhaseWrite, 3, ended)},
+		{"the server does not even read the header", func(h *harness) { h.server.Handler = (*faultserver.Conn).Stop }, failed("", 3, ended), unsent(gateway.PhaseWrite, 3, ended)},
 		{"the server does not read the body", func(h *harness) {
 			h.server.Handler = func(c *faultserver.Conn) {
 				var header []byte
@@ -163,8 +158,7 @@ func TestFaults_sending(t *testing.T) {
 			}
 		}, expectation{}, unsure("", ended).over(1).after(0)},
 		{"the server never responds", oneRequest(func(*harness, *faultserver.Conn) {}, hold), failed(gateway.PhaseWait, 3, ended), unsure(gateway.PhaseWait, ended)},
-		{"the caller cancels while waiting", oneRequest(func(h *harness, _ *faultserver.Conn) { h.cancel() }, hold),
-			failed(gateway.PhaseWait, 1, context.Canceled), unsure(gateway.PhaseWait, ended)},
+		{"the caller cancels while waiting", oneRequest(func(h *harness, _ *faultserver.Conn) { h.cancel() }, hold), failed(gateway.PhaseWait, 1, context.Canceled), unsure(gateway.PhaseWait, ended)},
 		{"the caller's deadline passes while waiting", func(h *harness) {
 			h.ctx, h.cancel = context.WithTimeout(h.ctx, 5*time.Second)
 			h.Cleanup(h.cancel)
@@ -191,8 +185,7 @@ func TestFaults_responding(t *testing.T) {
 			c.Send(faultserver.Response(503, refused("down"), "Retry-After: 20"))
 			time.AfterFunc(10*time.Second, h.cancel)
 		}), failed(gateway.PhaseBackoff, 1, context.Canceled).at(503).after(1).saying("last status 503"), unsure("").at(503)},
-		{"101 to a request that asked for no upgrade", sendEach("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n"),
-			failed("", 1).at(101).after(1).over(1), unsure("").at(101).over(1)},
+		{"101 to a request that asked for no upgrade", sendEach("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n"), failed("", 1).at(101).after(1).over(1), unsure("").at(101).over(1)},
 		{"103 before a success", oneRequest(func(h *harness, c *faultserver.Conn) {
 			c.Send(earlyHints)
 			h.respond(c)
@@ -268,8 +261,7 @@ func TestFaults_body(t *testing.T) {
 			c.Stop()
 		}), apiError(404, 1).saying("gone"), unsure("").at(404).saying("gone")},
 
-		{"the body is labelled gzip and is not", text(func(h *harness) string { return faultserver.Response(200, h.body(), "Content-Encoding: gzip") }),
-			unread, unsure("", gzip.ErrHeader).at(200).committed()},
+		{"the body is labelled gzip and is not", text(func(h *harness) string { return faultserver.Response(200, h.body(), "Content-Encoding: gzip") }), unread, unsure("", gzip.ErrHeader).at(200).committed()},
 		{"the compressed body is damaged at its end", packed(func(packed []byte) []byte {
 			packed[len(packed)-6] ^= 0xff // in the checksum
 			return packed
@@ -350,8 +342,7 @@ func TestHostile(t *testing.T) {
 		row.run(t, inBubble)
 	}
 	for _, row := range []hostileCase{
-		{"a gzip bomb in a field that is not read", sendEach(faultserver.WithLength(okHead+gzipped, faultserver.Gzip(`{"x":`, 100))),
-			failed(gateway.PhaseRead, 1, gateway.ErrResponseTooLarge).at(200), unsure(gateway.PhaseRead, gateway.ErrResponseTooLarge).at(200), large},
+		{"a gzip bomb in a field that is not read", sendEach(faultserver.WithLength(okHead+gzipped, faultserver.Gzip(`{"x":`, 100))), failed(gateway.PhaseRead, 1, gateway.ErrResponseTooLarge).at(200), unsure(gateway.PhaseRead, gateway.ErrResponseTooLarge).at(200), large},
 		{"a gzip bomb under a status of a refusal", sendEach(faultserver.WithLength("HTTP/1.1 404 Not Found\r\n"+gzipped, faultserver.Gzip(`{"message":"`, 100))), refusal, refusedOrder, small},
 		{"a million braces", sendEach(sized(strings.Repeat(`{"a":`, 1_000_000))), undecoded(1), notUnderstood, 2 * small},
 		{"a million brackets within the result", sendEach(sized(`{"result":` + strings.Repeat(`[`, 1_000_000))), undecoded(1), notUnderstood, small},

@@ -41,8 +41,7 @@ func TestFaults_HTTP2(t *testing.T) {
 			return false
 		}), failed("", 3).after(3), unsure("").committed().over(1)},
 		{"the stream ends in an internal error", eachTime(faultserver.RequestWhole, faultserver.ResetStream(http2.ErrCodeInternal)), failed("", 3).after(3), unsure("")},
-		{"the stream is cancelled after the response's header", eachTime(faultserver.ResponseHeader, faultserver.ResetStream(http2.ErrCodeCancel)),
-			failed(gateway.PhaseRead, 3).at(201), unsure(gateway.PhaseRead).at(201).committed()},
+		{"the stream is cancelled after the response's header", eachTime(faultserver.ResponseHeader, faultserver.ResetStream(http2.ErrCodeCancel)), failed(gateway.PhaseRead, 3).at(201), unsure(gateway.PhaseRead).at(201).committed()},
 		{"the server went away before the request", func(h *harness) {
 			// Within the response to the read, so that the client has seen it when the read is over.
 			speakHTTP2(func(s *faultserver.HTTP2) {
