@@ -48,30 +48,24 @@ func TestSettings(t *testing.T) {
 		w        testDB
 		settings string
 	}{
-		"PostgreSQL, client_encoding":    {postgres, "&client_encoding=LATIN1"},
-		"PostgreSQL, simple protocol":    {postgres, "&default_query_exec_mode=simple_protocol"},
-		"PostgreSQL, another date style": {postgres, "&datestyle=SQL,DMY&timezone=Asia/Kolkata"},
-		"PostgreSQL, bytea_output":       {postgres, "&bytea_output=escape"},
-		"MariaDB, latin1":                {mariadb, "&charset=latin1"},
-		"MariaDB, without interpolation": {mariadb, "&interpolateParams=false"},
-		"MariaDB, parseTime":             {mariadb, "&parseTime=true&loc=Asia%2FKolkata"},
-		"MariaDB, another zone":          {mariadb, "&time_zone=%27%2B05:30%27"},
-		"MariaDB, no_backslash_escapes":  {mariadb, "&sql_mode=%27NO_BACKSLASH_ESCAPES,ANSI_QUOTES%27&interpolateParams=false"},
-		"MariaDB, without strict mode":   {mariadb, "&sql_mode=%27%27"},
-		"MariaDB, found rows":            {mariadb, "&clientFoundRows=true"},
-		"MariaDB, serializable":          {mariadb, "&tx_isolation=%27SERIALIZABLE%27"},
+		"PostgreSQL, client_encoding":    {postgres, "sslmode=disable&client_encoding=LATIN1"},
+		"PostgreSQL, simple protocol":    {postgres, "sslmode=disable&default_query_exec_mode=simple_protocol"},
+		"PostgreSQL, another date style": {postgres, "sslmode=disable&datestyle=SQL,DMY&timezone=Asia/Kolkata"},
+		"PostgreSQL, bytea_output":       {postgres, "sslmode=disable&bytea_output=escape"},
+		"MariaDB, latin1":                {mariadb, "interpolateParams=true&charset=latin1"},
+		"MariaDB, without interpolation": {mariadb, "interpolateParams=false"},
+		"MariaDB, parseTime":             {mariadb, "interpolateParams=true&parseTime=true&loc=Asia%2FKolkata"},
+		"MariaDB, another zone":          {mariadb, "interpolateParams=true&time_zone=%27%2B05:30%27"},
+		"MariaDB, no_backslash_escapes":  {mariadb, "sql_mode=%27NO_BACKSLASH_ESCAPES,ANSI_QUOTES%27&interpolateParams=false"},
+		"MariaDB, without strict mode":   {mariadb, "interpolateParams=true&sql_mode=%27%27"},
+		"MariaDB, found rows":            {mariadb, "interpolateParams=true&clientFoundRows=true"},
+		"MariaDB, serializable":          {mariadb, "interpolateParams=true&tx_isolation=%27SERIALIZABLE%27"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plain := tt.w.guard(t)
 			w := tt.w
-			if w.dialect == MariaDB {
-				w.dsn = strings.Replace(w.dsn, "?interpolateParams=true", "?interpolateParams=true"+strings.Replace(tt.settings, "&interpolateParams=false", "", 1), 1)
-				if strings.Contains(tt.settings, "interpolateParams=false") {
-					w.dsn = strings.Replace(w.dsn, "interpolateParams=true", "interpolateParams=false", 1)
-				}
-			} else {
-				w.dsn += tt.settings
-			}
+			address, _, _ := strings.Cut(w.dsn, "?")
+			w.dsn = address + "?" + tt.settings
 			w.life(t)
 			id := "Ü-" + rand.Text()
 			check(t, w.guard(t).begins(t.Context(), id))
@@ -85,8 +79,7 @@ func TestSettings_autocommit(t *testing.T) {
 	w := newMariaDB(t)
 	plain := w.guard(t)
 	w.dsn += "&autocommit=0"
-	g, err := New(w.open(t), WithTable(w.table))
-	check(t, err)
+	g := w.mustNew(t)
 	if err := g.begins(t.Context(), order); err == nil || !strings.Contains(err.Error(), "autocommit=0") {
 		t.Error(err)
 	}
@@ -103,18 +96,20 @@ func TestGuard_Check(t *testing.T) {
 		sql      string // before the check
 		want     string // "" for no error
 	}{
-		"PostgreSQL":                      {w: postgres},
-		"MariaDB":                         {w: mariadb},
-		"SQLite":                          {w: sqlite},
-		"PostgreSQL, without a table":     {w: newPostgres(t), without: true, want: "call Migrate"},
-		"MariaDB, without a table":        {w: newMariaDB(t), without: true, want: "call Migrate"},
-		"SQLite, without a table":         {w: newSQLite(t), without: true, want: "call Migrate"},
-		"SQLite, a table without a view":  {w: newSQLite(t), sql: "DROP VIEW {table}_list", want: "there is no table"},
-		"SQLite, a table of another kind": {w: newSQLite(t), sql: "ALTER TABLE {table} RENAME COLUMN attempt TO try", want: "not one of this version"},
-		"SQLite, a newer table":           {w: newSQLite(t), sql: "CREATE VIEW {table}_next AS SELECT 1", want: "newer version of sqlguard"},
-		"SQLite, UTF-16":                  {w: newSQLiteWith(t, ""), settings: "_pragma=encoding('UTF-16')", without: true, want: "the encoding of the database is UTF-16le, and must be UTF-8"},
-		"MariaDB, without autocommit":     {w: mariadb, settings: "&autocommit=0", want: "autocommit is off"},
-		"MariaDB, empty texts are null":   {w: mariadb, settings: "&sql_mode=%27EMPTY_STRING_IS_NULL%27", want: "EMPTY_STRING_IS_NULL"},
+		"PostgreSQL":                     {w: postgres},
+		"MariaDB":                        {w: mariadb},
+		"SQLite":                         {w: sqlite},
+		"PostgreSQL, without a table":    {w: newPostgres(t), without: true, want: "call Migrate"},
+		"MariaDB, without a table":       {w: newMariaDB(t), without: true, want: "call Migrate"},
+		"SQLite, without a table":        {w: newSQLite(t), without: true, want: "call Migrate"},
+		"SQLite, a table without a view": {w: newSQLite(t), sql: "DROP VIEW {table}_list", want: "there is no table"},
+		"PostgreSQL, another table":      {w: newPostgres(t), sql: "ALTER TABLE {table} RENAME COLUMN attempt TO try", want: "not one of this version"},
+		"MariaDB, another table":         {w: newMariaDB(t), sql: "ALTER TABLE {table} RENAME COLUMN attempt TO try", want: "not one of this version"},
+		"SQLite, another table":          {w: newSQLite(t), sql: "ALTER TABLE {table} RENAME COLUMN attempt TO try", want: "not one of this version"},
+		"SQLite, a newer table":          {w: newSQLite(t), sql: "CREATE VIEW {table}_next AS SELECT 1", want: "newer version of sqlguard"},
+		"SQLite, UTF-16":                 {w: newSQLiteWith(t, ""), settings: "_pragma=encoding('UTF-16')", without: true, want: "the encoding of the database is UTF-16le, and must be UTF-8"},
+		"MariaDB, without autocommit":    {w: mariadb, settings: "&autocommit=0", want: "autocommit is off"},
+		"MariaDB, empty texts are null":  {w: mariadb, settings: "&sql_mode=%27EMPTY_STRING_IS_NULL%27", want: "EMPTY_STRING_IS_NULL"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if !tt.without {

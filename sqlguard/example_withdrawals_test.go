@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -115,31 +114,30 @@ func Example_withdrawals() {
 	// 2000 asked: false <nil>
 }
 
-const waitingEnv = "SQLGUARD_WAITING" // in the process that is killed: the address of the gateway, and then the database
-
-// A process is killed as it waits for the response. This one asks again when the lease is over, and tells the
-// end until it is recorded.
+// A process dies as it waits for the response. Another one asks again when the lease is over, and tells the end until it is
+// recorded.
 func TestWithdrawals_crash(t *testing.T) {
-	if dsn := os.Getenv(waitingEnv + "_DB"); dsn != "" {
-		db, err := sql.Open("sqlite", dsn)
-		check(err)
-		client, err := gateway.New(os.Getenv(waitingEnv), "a-key-for-tests")
-		check(err)
-		_, err = askNext(t.Context(), client, db, 1000, nil)
-		t.Fatal("the inquiry has returned", err)
-	}
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
 	id := gw.AddWithdrawal(gatewaytest.Withdrawal{Destination: "TXYZ", Amount: "25.50", Fee: "1", Coin: "USDT", Network: "Tron"})
 	check(gw.SetStatusAfter(id, 0, "COMPLETED"))
-	dsn := "file:" + filepath.Join(t.TempDir(), "shop.db") + "?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_txlock=immediate"
-	db, err := sql.Open("sqlite", dsn)
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "shop.db")+"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_txlock=immediate")
 	check(err)
 	defer db.Close()
 	_, err = db.Exec(waits + `; INSERT INTO waits (id, since, due) VALUES ('` + id + `', 1000, 1000)`)
 	check(err)
 
-	killAsking(t, dsn)
+	asking, die := context.WithCancel(t.Context()) // of this call nothing reaches the database any more
+	stalling := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		die()
+		<-r.Context().Done()
+	}))
+	defer stalling.Close()
+	stalled, err := gateway.New(stalling.URL, gw.APIKey)
+	check(err)
+	if _, err := askNext(asking, stalled, db, 1000, nil); !errors.Is(err, context.Canceled) {
+		t.Fatal("the inquiry has returned", err)
+	}
 	client, err := gateway.New(gw.URL, gw.APIKey)
 	check(err)
 	var told []int64
@@ -158,27 +156,4 @@ func TestWithdrawals_crash(t *testing.T) {
 	if want := []int64{1000 + lease, 1000 + 2*lease}; !slices.Equal(told, want) {
 		t.Errorf("told at %d, want %d", told, want)
 	}
-}
-
-// killAsking kills a process that has asked a gateway which does not respond.
-func killAsking(t *testing.T, dsn string) {
-	t.Helper()
-	asked := make(chan struct{}, 1)
-	stalling := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		asked <- struct{}{}
-		<-r.Context().Done()
-	}))
-	defer stalling.Close()
-	child := exec.Command(os.Args[0], "-test.run=^TestWithdrawals_crash$")
-	child.Env = append(os.Environ(), waitingEnv+"="+stalling.URL, waitingEnv+"_DB="+dsn)
-	check(child.Start())
-	ended := make(chan error, 1)
-	go func() { ended <- child.Wait() }()
-	select {
-	case <-asked:
-	case err := <-ended:
-		t.Fatal("it has ended by itself:", err)
-	}
-	check(child.Process.Kill())
-	<-ended
 }

@@ -100,9 +100,16 @@ func (w testDB) open(t testing.TB) *sql.DB {
 // table.
 func (w testDB) guard(t testing.TB, opts ...Option) *Guard {
 	t.Helper()
-	g, err := New(w.open(t), append([]Option{WithTable(w.table)}, opts...)...)
-	check(t, err)
+	g := w.mustNew(t, opts...)
 	check(t, g.Migrate(t.Context()))
+	return g
+}
+
+// mustNew returns a guard with its own handle.
+func (w testDB) mustNew(t testing.TB, opts ...Option) *Guard {
+	t.Helper()
+	g, err := New(w.open(t), append(opts, WithTable(w.table))...)
+	check(t, err)
 	return g
 }
 

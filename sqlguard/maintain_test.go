@@ -15,8 +15,7 @@ import (
 // Any number of processes may migrate at once, and a second time does nothing.
 func TestMigrate(t *testing.T) {
 	inEach(t, func(t *testing.T, w testDB) {
-		g, err := New(w.open(t), WithTable(w.table))
-		check(t, err)
+		g := w.mustNew(t)
 		version, err := g.SchemaVersion(t.Context())
 		if err != nil || version != 0 {
 			t.Errorf("version %d, %v", version, err)
@@ -104,18 +103,6 @@ func TestMigrationSQL(t *testing.T) {
 }
 
 func second(_ string, err error) error { return err }
-
-// A table of other columns is named as such.
-func TestMigrate_otherTable(t *testing.T) {
-	inEach(t, func(t *testing.T, w testDB) {
-		g := w.guard(t)
-		execute(t, g.db, "DROP VIEW "+w.table+"_list")
-		execute(t, g.db, "ALTER TABLE "+w.table+" DROP COLUMN gateway")
-		if err := g.begins(t.Context(), order); err == nil || !strings.Contains(err.Error(), "the table is not one of this version of sqlguard") {
-			t.Error(err)
-		}
-	})
-}
 
 // Prune deletes what is created or free and old, in batches, and nothing that is unknown or in flight.
 func TestPrune(t *testing.T) {

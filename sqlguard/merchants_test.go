@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/cryptogw/gateway"
@@ -25,8 +26,7 @@ func TestWithMerchants_otherKind(t *testing.T) {
 				old := w.guard(t, kind(before)...)
 				sent := ofMerchant(before, order)
 				check(t, granted(&sent)(old.Begin(t.Context(), sent)))
-				g, err := New(w.open(t), append(kind(after), WithTable(w.table))...)
-				check(t, err)
+				g := w.mustNew(t, kind(after)...)
 				refuses := func() (reason string) {
 					t.Helper()
 					_, err1 := g.Begin(t.Context(), ofMerchant(after, "another"))
@@ -44,8 +44,7 @@ func TestWithMerchants_otherKind(t *testing.T) {
 					return reason
 				}
 				refuses() // in flight
-				_, err = old.End(t.Context(), sent, gateway.OrderRecord{Outcome: gateway.OutcomeSucceeded, Request: sent.Request})
-				check(t, err)
+				check(t, recorded(old.End(t.Context(), sent, gateway.OrderRecord{Outcome: gateway.OutcomeSucceeded})))
 				_, statement, found := strings.Cut(refuses(), "move them: ")
 				if !found {
 					t.Fatal(statement)
@@ -61,25 +60,11 @@ func TestWithMerchants_otherKind(t *testing.T) {
 	}
 }
 
-// mustNew is a guard whose table is not migrated.
-func (w testDB) mustNew(t *testing.T, opts ...Option) *Guard {
-	t.Helper()
-	g, err := New(w.open(t), append(opts, WithTable(w.table))...)
-	check(t, err)
-	return g
-}
-
-// A call of the kind that the guard is not for is refused.
-func TestWithMerchants_otherCall(t *testing.T) {
-	w := newSQLite(t)
-	for merchant, want := range map[string]string{"": "is not set, and the call names a merchant", "north": "is set, and the call names no merchant"} {
-		g, other := w.mustNew(t, kind(merchant)...), "north"
-		if merchant != "" {
-			other = ""
-		}
-		if _, err := g.Begin(t.Context(), ofMerchant(other, order)); !errors.Is(err, gateway.ErrInvalidArgument) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %s", err, want)
-		}
+// A call without a merchant is refused by a guard for named ones.
+func TestWithMerchants_unnamed(t *testing.T) {
+	g := newSQLite(t).guard(t, WithMerchants())
+	if err := g.begins(t.Context(), order); !errors.Is(err, gateway.ErrInvalidArgument) || !strings.Contains(err.Error(), "is set, and the call names no merchant") {
+		t.Error(err)
 	}
 }
 
@@ -97,39 +82,26 @@ func TestWithMerchants_freeOrders(t *testing.T) {
 func TestWithMerchants_bothKindsAtOnce(t *testing.T) {
 	inEach(t, func(t *testing.T, w testDB) {
 		for round := range 20 {
-			unnamed, named := w.guard(t), w.mustNew(t, WithMerchants())
+			guards := [2]*Guard{w.guard(t), w.mustNew(t, WithMerchants())}
 			id := fmt.Sprint("A-", round)
-			orders := [2]gateway.Order{orderOf(id), ofMerchant("main", id)}
-			guards := [2]*Guard{unnamed, named}
-			ask := make(chan struct{})
-			granted := [2]bool{}
-			done := make(chan int, 2)
-			for i := range guards {
-				go func() {
-					<-ask
-					lease, err := guards[i].Begin(t.Context(), orders[i])
-					granted[i] = err == nil && lease.State == gateway.OrderFree
-					orders[i].Attempt = lease.Attempt
-					done <- i
-				}()
+			all := [2]gateway.Order{orderOf(id), ofMerchant("main", id)}
+			errs := [2]error{}
+			var both sync.WaitGroup
+			for i, g := range guards {
+				both.Go(func() { errs[i] = granted(&all[i])(g.Begin(t.Context(), all[i])) })
 			}
-			close(ask)
-			<-done
-			<-done
-			if granted[0] && granted[1] {
+			both.Wait()
+			if errs[0] == nil && errs[1] == nil {
 				t.Fatal("both kinds are sent")
 			}
-			for i := range guards {
-				if granted[i] {
-					check(t, recorded(guards[i].End(t.Context(), orders[i], gateway.OrderRecord{Outcome: gateway.OutcomeSucceeded})))
-					if lease, err := guards[i].Begin(t.Context(), ofMerchant(orders[i].Merchant, "next")); err != nil || lease.State != gateway.OrderFree {
-						t.Errorf("%+v, %v", lease, err)
-					}
-					_, err := guards[1-i].Begin(t.Context(), ofMerchant(orders[1-i].Merchant, "next"))
-					wantError(t, err, gateway.ErrInvalidArgument)
+			for i, g := range guards {
+				if errs[i] == nil {
+					check(t, recorded(g.End(t.Context(), all[i], gateway.OrderRecord{Outcome: gateway.OutcomeSucceeded})))
+					check(t, refused(g.Begin(t.Context(), ofMerchant(all[i].Merchant, "next"))))
+					wantError(t, refused(guards[1-i].Begin(t.Context(), ofMerchant(all[1-i].Merchant, "next"))), gateway.ErrInvalidArgument)
 				}
 			}
-			execute(t, unnamed.db, "DELETE FROM "+w.table)
+			execute(t, guards[0].db, "DELETE FROM "+w.table)
 		}
 	})
 }

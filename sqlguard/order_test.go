@@ -155,36 +155,20 @@ func TestResolve_early(t *testing.T) {
 	})
 }
 
-// A finding about an order that was sent again since, or about an earlier life of the order, is refused.
-func TestResolve_triedAgain(t *testing.T) {
+// A finding about an order of the database before it was restored is refused.
+func TestResolve_restored(t *testing.T) {
 	inEach(t, func(t *testing.T, w testDB) {
 		g := w.guard(t)
 		g.once(t, order, gateway.OutcomeUnknown)
 		seen := g.order(t, order)
 		token, err := ParseToken(Token(seen))
-		check(t, errors.Join(err, g.resubmits(t.Context(), order), g.ends(t.Context(), order, gateway.OutcomeUnknown)))
-		wantError(t, g.Resolve(t.Context(), seen, gateway.Finding{By: "anna", Exists: true}), gateway.ErrTriedAgain)
-		execute(t, g.db, "DELETE FROM "+g.sql.table) // as a restore does
+		check(t, err)
+		execute(t, g.db, "DELETE FROM "+g.sql.table)
 		g.once(t, order, gateway.OutcomeUnknown)
 		for _, o := range []gateway.OrderStatus{seen, token} {
 			wantError(t, g.Resolve(t.Context(), o, gateway.Finding{By: "anna", Exists: true}), gateway.ErrTriedAgain)
 		}
 		g.wantState(t, gateway.OrderUnknown, 1)
-	})
-}
-
-// The invoice of an order that exists can be added later, once.
-func TestResolve_addsInvoice(t *testing.T) {
-	inEach(t, func(t *testing.T, w testDB) {
-		g := w.guard(t)
-		g.once(t, order, gateway.OutcomeUnknown)
-		check(t, g.Resolve(t.Context(), g.order(t, order), gateway.Finding{By: "anna", Exists: true}))
-		added := gateway.Finding{By: "bob", Exists: true, Invoice: []byte(`{"id": 1}`)}
-		check(t, g.Resolve(t.Context(), g.order(t, order), added))
-		wantError(t, g.Resolve(t.Context(), g.order(t, order), added), gateway.ErrNotUnknown)
-		if got := g.order(t, order); string(got.Record.Invoice) != `{"id": 1}` || got.Finding.By != "bob" || len(got.Record.Others) > 0 {
-			t.Errorf("%+v", got)
-		}
 	})
 }
 

@@ -62,8 +62,7 @@ func (w testDB) ofClients(t *testing.T) (created []string, failed []error) {
 	var working sync.WaitGroup
 	var mu sync.Mutex
 	for range 10 {
-		g, err := New(w.open(t), WithTable(w.table))
-		check(t, err)
+		g := w.mustNew(t)
 		g.retryEnd = 0
 		working.Go(func() {
 			for range 10 {

@@ -66,6 +66,7 @@ type cluster struct {
 	w       testDB // the primary
 	fence   func(t *testing.T)
 	promote func(t *testing.T) (dsn string)
+	kill    func() // the primary
 }
 
 func postgresCluster(t *testing.T) cluster {
@@ -85,7 +86,7 @@ func postgresCluster(t *testing.T) cluster {
 	}, func(t *testing.T) string {
 		execute(t, testDB{PostgreSQL, "pgx", replica.DSN("postgres"), ""}.open(t), `SELECT pg_promote()`)
 		return replica.DSN("postgres")
-	}}
+	}, primary.Kill}
 }
 
 func mariaDBCluster(t *testing.T) cluster {
@@ -113,13 +114,20 @@ func mariaDBCluster(t *testing.T) cluster {
 		execute(t, dbs[1], "SELECT MASTER_GTID_WAIT('"+position+"')")
 		execute(t, dbs[1], "STOP SLAVE")
 		return dsn(1)
-	}}
+	}, servers[0].Kill}
 }
 
-// A switchover under load: the primary becomes read-only, its replica is promoted, and the name leads to that one. The connections
-// to the first stay. Orders go on without a restart, and each one that was in flight meanwhile is recorded.
+// A switchover under load: the primary becomes read-only, or is killed, its replica is promoted, and the name leads to that one. The
+// connections to a primary that lives stay. Orders go on without a restart, what was acknowledged stays, and each order that was in flight is recorded.
 func TestServer_switchover(t *testing.T) {
-	for name, start := range map[string]func(*testing.T) cluster{"PostgreSQL": postgresCluster, "MariaDB": mariaDBCluster} {
+	for name, start := range map[string]func(*testing.T) cluster{
+		"PostgreSQL": postgresCluster, "MariaDB": mariaDBCluster,
+		"PostgreSQL, a crash": func(t *testing.T) cluster {
+			c := postgresCluster(t)
+			c.fence = func(*testing.T) { c.kill() }
+			return c
+		},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := start(t)
