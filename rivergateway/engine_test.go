@@ -76,12 +76,11 @@ func TestEngine_stoppedWhileSending(t *testing.T) {
 	for name, test := range map[string]struct {
 		responds bool // after the job was cancelled
 		event    river.EventKind
-		state    rivertype.JobState
 		outcome  string
 		order    gateway.OrderState
 	}{
-		"and a response comes": {true, river.EventKindJobCompleted, rivertype.JobStateCompleted, "succeeded", gateway.OrderCreated},
-		"and none comes":       {false, river.EventKindJobCancelled, rivertype.JobStateCancelled, "unknown", gateway.OrderUnknown},
+		"and a response comes": {true, completed, "succeeded", gateway.OrderCreated},
+		"and none comes":       {false, cancelled, "unknown", gateway.OrderUnknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newShop(t)
@@ -107,7 +106,7 @@ func TestEngine_stoppedWhileSending(t *testing.T) {
 			s.insert(request("A-17"), InsertOptions{})
 			<-sent
 			s.stop(engine)
-			if event := <-events; event.Kind != test.event || event.Job.State != test.state {
+			if event := <-events; event.Kind != test.event || event.Job.State != stateAfter[test.event] {
 				t.Errorf("%s, %s", event.Kind, event.Job.State)
 			}
 			if results := s.committed("A-17"); len(results) != 1 || results[0] != test.outcome {

@@ -25,27 +25,20 @@ import (
 
 // A server that is killed under load keeps what it has acknowledged, and what fails grants nothing.
 func TestServer_killed(t *testing.T) {
-	for name, start := range map[string]func() (testDB, database, error){
-		"PostgreSQL": func() (testDB, database, error) {
-			s, err := postgrestest.Start("shared_buffers=32MB")
-			if err != nil {
-				return testDB{}, nil, err
-			}
-			return testDB{PostgreSQL, "pgx", s.DSN("postgres"), DefaultTable}, s, nil
-		},
-		"MariaDB": func() (testDB, database, error) {
-			s, err := mariadbtest.Start()
-			if err != nil {
-				return testDB{}, nil, err
-			}
-			return testDB{MariaDB, "mysql", s.DSN("shop") + "?interpolateParams=true", DefaultTable}, s, nil
-		},
+	for name, tt := range map[string]struct {
+		start func() (database, error)
+		w     testDB // with the name of the database
+	}{
+		"PostgreSQL": {func() (database, error) { return postgrestest.Start("shared_buffers=32MB") }, testDB{PostgreSQL, "pgx", "postgres", DefaultTable}},
+		"MariaDB":    {func() (database, error) { return mariadbtest.Start() }, testDB{MariaDB, "mysql", "shop", DefaultTable}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w, server, err := start()
+			server, err := tt.start()
 			check(t, err)
 			t.Cleanup(server.Stop)
+			w := tt.w
+			w.dsn = server.DSN(w.dsn)
 			g := w.guard(t)
 			g.retryEnd = 0
 			l := newLoad(g)
