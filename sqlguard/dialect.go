@@ -46,7 +46,7 @@ type dialect struct {
 	isOpen       string    // of a partial index, which is not possible everywhere
 	isDone       string
 	exists       string   // selects a row if a view of a name exists
-	elsewhere    string   // selects a schema that has a table of the name and is not in the path; empty where there is no path
+	elsewhere    string   // selects why a table of a name is not created, if anything; empty for nothing to check
 	misset       string   // selects what is wrong with the settings of a connection, if anything; empty for nothing to check
 	time, json   string   // around a column, for people
 	viewPrefix   string   // creates a view that is not there
@@ -66,7 +66,7 @@ var dialects = [...]dialect{
 		values: [2]string{"VALUES (", ") ON CONFLICT DO NOTHING"},
 		isOpen: " WHERE open_since > 0", isDone: " WHERE open_since = 0",
 		exists:    "SELECT 1 WHERE to_regclass(%s) IS NOT NULL",
-		elsewhere: "SELECT nspname FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace WHERE relname = $1 AND relkind IN ('r', 'p') AND NOT pg_table_is_visible(pg_class.oid) AND NOT pg_is_other_temp_schema(n.oid) LIMIT 1",
+		elsewhere: "SELECT 'the schema ' || quote_ident(nspname) || ' has a table of the name, and this user''s search_path does not have the schema: add it, or, if that is another shop''s, name this one''s by WithTable or run MigrationSQL' FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace WHERE relname = $1 AND relkind IN ('r', 'p') AND NOT pg_table_is_visible(pg_class.oid) AND NOT pg_is_other_temp_schema(n.oid) LIMIT 1",
 		time:      "to_timestamp(nullif(%s, 0) / 1000000.0)", json: "convert_from(%s, 'UTF8')", viewPrefix: "CREATE OR REPLACE VIEW ",
 		begin: "BEGIN", lock: "SELECT pg_advisory_xact_lock(hashtext('sqlguard'))", // of several CREATE … IF NOT EXISTS at once, all but one can fail
 		again:    []string{"40001", "40P01"},

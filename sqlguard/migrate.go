@@ -17,12 +17,12 @@ const SchemaVersion = 1
 // [Guard.Check], and in PostgreSQL a table of the name in a schema that is not in the search_path: two tables would be two
 // memories of one order. Where another shop has that one, use [WithTable] or [MigrationSQL].
 func (g *Guard) Migrate(ctx context.Context) error {
-	err := g.checkSettings(ctx)
+	err := refuse(ctx, g.db, g.sql.misset)
 	if err == nil {
 		err = g.migrate(ctx)
 	}
 	if err == nil {
-		err = g.checkTable(ctx)
+		err = g.checkKind(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("sqlguard: migrating the table: %w", explained(err))
@@ -53,7 +53,7 @@ func (g *Guard) migrate(ctx context.Context) error {
 	if exists, err := g.exists(ctx, conn); err != nil || exists { // another process has done it
 		return err
 	}
-	if err := g.checkElsewhere(ctx, conn); err != nil {
+	if err := refuse(ctx, conn, g.sql.elsewhere, g.cfg.table); err != nil {
 		return err
 	}
 	for _, text := range g.sql.creation() {
@@ -106,7 +106,7 @@ func (g *Guard) SchemaVersion(ctx context.Context) (int, error) {
 // the other kind, see [WithMerchants], and whether the connection has the settings that it needs. In MariaDB autocommit must be
 // on and EMPTY_STRING_IS_NULL off, and in SQLite the encoding must be UTF-8. [gateway.Client.Check] calls it.
 func (g *Guard) Check(ctx context.Context) error {
-	err := g.checkSettings(ctx)
+	err := refuse(ctx, g.db, g.sql.misset)
 	if err == nil {
 		var exists bool
 		if exists, err = g.exists(ctx, g.db); err == nil && !exists {
@@ -117,7 +117,7 @@ func (g *Guard) Check(ctx context.Context) error {
 		_, err = g.read(ctx, g.db, key{}) // with the columns and the grants of a guard
 	}
 	if err == nil {
-		err = g.checkTable(ctx)
+		err = g.checkKind(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("sqlguard: check: %w", explained(err))
@@ -125,31 +125,16 @@ func (g *Guard) Check(ctx context.Context) error {
 	return nil
 }
 
-// checkSettings returns what is wrong with the settings of a connection.
-func (g *Guard) checkSettings(ctx context.Context) error {
-	if g.sql.misset == "" {
+// refuse returns as an error what a query says is wrong, if anything.
+func refuse(ctx context.Context, q querier, query string, args ...any) error {
+	if query == "" {
 		return nil
 	}
 	var wrong string
-	rows, err := g.db.QueryContext(ctx, g.sql.misset)
+	rows, err := q.QueryContext(ctx, query, args...)
 	err = readRows(rows, err, func() error { return rows.Scan(&wrong) })
 	if err == nil && wrong != "" {
 		err = errors.New(wrong)
-	}
-	return err
-}
-
-// checkElsewhere refuses a second table of the name.
-func (g *Guard) checkElsewhere(ctx context.Context, q querier) error {
-	if g.sql.elsewhere == "" {
-		return nil
-	}
-	var schema string
-	rows, err := q.QueryContext(ctx, g.sql.elsewhere, g.cfg.table)
-	err = readRows(rows, err, func() error { return rows.Scan(&schema) })
-	if err == nil && schema != "" {
-		err = fmt.Errorf("the schema %q has a table %s, and this user's search_path does not have the schema: add it to the search_path, or, if that is another shop's, name this one's by WithTable or run MigrationSQL",
-			schema, g.cfg.table)
 	}
 	return err
 }
@@ -165,8 +150,8 @@ func (g *Guard) checkMerchant(merchant string) error {
 	return nil
 }
 
-// checkTable refuses a table that has a sent order of the other kind. A free order is none: nothing of it is to be remembered.
-func (g *Guard) checkTable(ctx context.Context) error {
+// checkKind refuses a table that has a sent order of the other kind. A free order is none: nothing of it is to be remembered.
+func (g *Guard) checkKind(ctx context.Context) error {
 	found := false
 	err := g.onConn(ctx, isRepeatable, func(ctx context.Context, h handle) error {
 		rows, err := h.QueryContext(ctx, g.queries.otherKind)
@@ -186,13 +171,13 @@ func (g *Guard) checkTable(ctx context.Context) error {
 	}
 }
 
-// makeSure refuses the table as checkTable does, until this process has recorded that an order is created: processes of the
+// makeSure refuses the table as checkKind does, until this process has recorded that an order is created: processes of the
 // other kind see that one, in the same way, after they have recorded an order and before they send it.
 func (g *Guard) makeSure(ctx context.Context) error {
 	if g.isSure.Load() {
 		return nil
 	}
-	return g.checkTable(ctx)
+	return g.checkKind(ctx)
 }
 
 // MigrationSQL returns the statements that bring the table from a version to

@@ -283,7 +283,7 @@ const markedCause = "marked as unknown: it may have been sent before the databas
 // call Mark again.
 func (g *Guard) Mark(ctx context.Context, all []gateway.OrderStatus) (marked int, err error) {
 	keyOf := func(o gateway.OrderStatus) key { return key{o.Merchant, idOf(o.OrderID)} }
-	if err := g.checkTable(ctx); err != nil {
+	if err := g.checkKind(ctx); err != nil {
 		return 0, fmt.Errorf("sqlguard: marking orders: %w", explained(err))
 	}
 	var refusals []error
