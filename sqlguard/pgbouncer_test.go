@@ -1,13 +1,11 @@
+//go:build unix
+
 package sqlguard
 
 import (
-	"bufio"
 	"crypto/rand"
 	"fmt"
-	"net"
 	"os"
-	"os/exec"
-	"os/user"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -16,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/testing/daemon"
 )
 
 // bouncerConnections are those of PgBouncer to the server, for more clients than that.
@@ -88,85 +87,34 @@ func (w testDB) ofClients(t *testing.T) (created []string, failed []error) {
 // startPgBouncer returns the DSN of a PgBouncer in front of a server, until the test ends.
 func startPgBouncer(t *testing.T, dsn, pooling string) string {
 	t.Helper()
-	path, err := exec.LookPath("pgbouncer")
-	if err != nil {
-		if path, err = exec.LookPath("/usr/sbin/pgbouncer"); err != nil {
-			t.Fatalf("%v: apt-get install pgbouncer", err)
-		}
-	}
 	server, err := pgconn.ParseConfig(dsn)
 	check(t, err)
-	dir, err := os.MkdirTemp("", "pgbouncer-")
-	check(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	password := ""
+	size, password := bouncerConnections, ""
 	if server.Password != "" {
 		password = " password='" + strings.ReplaceAll(server.Password, "'", "''") + "'"
 	}
-	config := filepath.Join(dir, "pgbouncer.ini")
-	port := freePort(t)
-	check(t, os.WriteFile(config, fmt.Appendf(nil, `[databases]
+	if pooling == "session" { // each client has one
+		size = 90
+	}
+	bouncer, err := daemon.New("postgres", "KILL", "process up", func(dir, port string) []string {
+		path := filepath.Join(dir, "pgbouncer.ini")
+		check(t, os.WriteFile(path, fmt.Appendf(nil, `[databases]
 shop = dbname=%s host=%s port=%d user=%s%s
 [pgbouncer]
 listen_addr = 127.0.0.1
-listen_port = %d
+listen_port = %s
 unix_socket_dir =
 auth_type = any
 pool_mode = %s
 default_pool_size = %d
 max_client_conn = 500
-`, server.Database, server.Host, server.Port, server.User, password, port, pooling, pool(pooling)), 0o644))
-	runPgBouncer(t, path, dir, config)
-	return fmt.Sprintf("postgres://any@127.0.0.1:%d/shop?sslmode=disable", port)
-}
-
-// pool is how many connections PgBouncer has: in a session each client has one.
-func pool(pooling string) int {
-	if pooling == "session" {
-		return 90
-	}
-	return bouncerConnections
-}
-
-// runPgBouncer starts the program. It refuses to run as root.
-func runPgBouncer(t *testing.T, path, dir, config string) {
-	t.Helper()
-	args := []string{config}
-	if os.Geteuid() == 0 {
-		check(t, os.Chmod(dir, 0o755))
-		_, err := user.Lookup("postgres")
-		check(t, err)
-		args = []string{"-u", "postgres", config}
-	}
-	cmd := exec.Command(path, args...)
-	said, err := cmd.StderrPipe()
-	check(t, err)
-	check(t, cmd.Start())
-	ended := make(chan struct{})
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		<-ended
+`, server.Database, server.Host, server.Port, server.User, password, port, pooling, size), 0o644))
+		return []string{"/bin/sh", "-c", "PATH=$PATH:/usr/sbin exec pgbouncer " + path}
 	})
-	up, lines, text := make(chan bool, 2), bufio.NewScanner(said), ""
-	go func() {
-		defer close(ended)
-		for lines.Scan() {
-			if text += lines.Text() + "\n"; strings.Contains(lines.Text(), "process up") {
-				up <- true
-			}
-		}
-		up <- false
-		_ = cmd.Wait()
-	}()
-	if !<-up {
-		t.Fatalf("PgBouncer has not started: %s", text)
-	}
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
 	check(t, err)
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port
+	t.Cleanup(bouncer.Stop)
+	if err := bouncer.Start(); err != nil {
+		t.Fatalf("%v: apt-get install pgbouncer", err)
+	}
+	return "postgres://any@127.0.0.1:" + bouncer.Port + "/shop?sslmode=disable"
 }
