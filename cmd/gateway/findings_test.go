@@ -29,17 +29,6 @@ func ten() (ids []string, findings map[string]string) {
 	return ids, findings
 }
 
-// Ten unknown orders are ended by one CSV that went through a spreadsheet.
-func TestResolve_spreadsheet(t *testing.T) {
-	w := newSQLite(t)
-	ids, findings := ten()
-	w.loses(t, ids...)
-	path := spreadsheet(t, w.listed(t, findings))
-	w.want(t, exitDone, "exist   5\nabsent  5\nleft    0\n", "orders", "resolve", "--from", path, "--by", "anna")
-	assert.Equal(t, []string{"created", "free", "created", "free", "created", "free", "created", "free", "created", "free"}, w.states(t, ids...))
-	w.want(t, exitDone, "No order is unknown.", "orders", "pending")
-}
-
 // One wrong row among ten: nothing is applied, and the line is named.
 func TestResolve_oneWrongRow(t *testing.T) {
 	w := newSQLite(t)

@@ -277,7 +277,7 @@ func TestOrders(t *testing.T) {
 		assert.Contains(t, shown.stdout, "502: no message in the response")
 		w.want(t, exitFailed, "the table has no such order; if its merchant has a name", "orders", "show", "A-9")
 
-		path := spreadsheet(t, w.listed(t, map[string]string{"A-1": "exists", "A-2": "absent"}))
+		path := spreadsheet(t, w.listed(t, map[string]string{"A-1": "exists", "A-2": " ABSENT\u00a0"}))
 		resolve := []string{"orders", "resolve", "--from", path, "--by", "anna"}
 		w.want(t, exitDone, "exist   1\nabsent  1\nleft    1\ndryRun  true\n", append(resolve, "--dry-run")...)
 		assert.Equal(t, []string{"unknown", "unknown", "unknown"}, w.states(t, "A-1", "A-2", "A-3"))
