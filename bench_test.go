@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -253,7 +252,6 @@ func TestMemory(t *testing.T) {
 			require.NoError(t, withdrawal(t.Context(), c))
 			return c
 		}},
-		{"256 callers that wait", 12 << 20, callersThatWait},
 		{"a catalog of 10,000 pairs", 10 << 20, func(t *testing.T) any {
 			pairs, err := inMemory(t, enveloped(recordsJSON(10_000, 200, 20, 10_000))).CoinNetworks(t.Context())
 			require.NoError(t, err)
@@ -269,24 +267,6 @@ func TestMemory(t *testing.T) {
 			assert.Less(t, bytes, tt.bound)
 		})
 	}
-}
-
-func callersThatWait(t *testing.T) any {
-	const callers = 256
-	together := &barrier{missing: callers + 1, arrived: make(chan struct{}, callers), open: make(chan struct{})}
-	c := newClient(t, inMemoryURL, gateway.WithHTTPClient(&http.Client{Transport: together}), once())
-	var all sync.WaitGroup
-	for range callers {
-		all.Go(func() {
-			_, err := c.ExchangeRates(context.Background()) // which ends after the test
-			assert.NoError(t, err)
-		})
-	}
-	for range callers {
-		<-together.arrived
-	}
-	t.Cleanup(func() { close(together.open); all.Wait() })
-	return c
 }
 
 // memoryInUse returns the bytes of the heap that live, and of stacks.
@@ -322,29 +302,3 @@ func listingOf(n int) string {
 
 // least returns the least of three counts: what runs besides can only add.
 func least(count func() float64) float64 { return min(count(), count(), count()) }
-
-// A barrier is a transport that holds all responses until the missing requests have
-// arrived.
-type barrier struct {
-	mu      sync.Mutex
-	missing int
-	arrived chan struct{} // has one for each request, if it is not nil
-	open    chan struct{}
-}
-
-func (b *barrier) RoundTrip(req *http.Request) (*http.Response, error) {
-	b.mu.Lock()
-	if b.missing--; b.missing == 0 {
-		close(b.open)
-	}
-	b.mu.Unlock()
-	if b.arrived != nil {
-		b.arrived <- struct{}{}
-	}
-	select {
-	case <-b.open:
-		return memory{enveloped(ratesJSON)}.RoundTrip(req)
-	case <-req.Context().Done():
-		return nil, req.Context().Err()
-	}
-}

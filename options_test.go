@@ -131,19 +131,9 @@ func TestWithDefaults(t *testing.T) {
 		merchant string
 	}{
 		{"a call without options", nil, http.Header{"X-Mesh": {"0"}, "X-Trace": {"a", "b"}}, "shop-1"},
-		{
-			"a header of the call replaces the default",
-			[]gateway.CallOption{gateway.WithHeader("x-trace", "c")},
-			http.Header{"X-Mesh": {"0"}, "X-Trace": {"c"}},
-			"shop-1",
-		},
+		{"a header of the call replaces the default", []gateway.CallOption{gateway.WithHeader("x-trace", "c")}, http.Header{"X-Mesh": {"0"}, "X-Trace": {"c"}}, "shop-1"},
 		{"a merchant of the call", []gateway.CallOption{gateway.WithMerchant("shop-2")}, http.Header{"X-Mesh": {"0"}, "X-Trace": {"a", "b"}}, "shop-2"},
-		{
-			"a key of the call is no key of the default merchant",
-			[]gateway.CallOption{gateway.WithAPIKey("another-key")},
-			http.Header{"X-Mesh": {"0"}, "X-Trace": {"a", "b"}},
-			"",
-		},
+		{"a key of the call is no key of the default merchant", []gateway.CallOption{gateway.WithAPIKey("another-key")}, http.Header{"X-Mesh": {"0"}, "X-Trace": {"a", "b"}}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -32,56 +32,33 @@ import (
 func TestClient_IncorrectTransports(t *testing.T) {
 	t.Parallel()
 	refusal := refusedConnection("connect")
+	closes := func(req *http.Request) (*http.Response, error) {
+		if req.Body != nil {
+			_ = req.Body.Close()
+		}
+		return nil, refusal
+	}
 	for _, tt := range []struct {
 		name     string
-		trip     func(req *http.Request, s subject) (*http.Response, error)
+		trip     tripper
 		outcome  gateway.Outcome // of an invoice
 		attempts int             // of a read
 		tries    int             // of an invoice
 	}{
-		{"it reads the body and then reports that it could not connect", func(req *http.Request, _ subject) (*http.Response, error) {
-			drain(req)
-			return nil, refusal
-		}, gateway.OutcomeUnknown, 3, 1},
-		{"it reads the body and then reports that the server refuses its certificate", func(req *http.Request, _ subject) (*http.Response, error) {
-			drain(req)
-			return nil, &net.OpError{Op: "remote error", Err: tls.AlertError(116)}
-		}, gateway.OutcomeUnknown, 1, 1},
-		{"it reports that it could not connect, and keeps the body", func(*http.Request, subject) (*http.Response, error) {
-			return nil, refusal
-		}, gateway.OutcomeNotSent, 3, 3},
-		{"it closes the body unread and reports that it could not connect", func(req *http.Request, _ subject) (*http.Response, error) {
-			if req.Body != nil {
-				_ = req.Body.Close()
-			}
-			return nil, refusal
-		}, gateway.OutcomeNotSent, 3, 3},
-		{"it refuses by itself, as a circuit breaker does", func(*http.Request, subject) (*http.Response, error) {
-			return nil, errors.New("circuit breaker is open")
-		}, gateway.OutcomeNotSent, 1, 1},
-		{"it refuses with an error that is temporary", func(*http.Request, subject) (*http.Response, error) {
-			return nil, fmt.Errorf("limiter: %w", temporaryError{})
-		}, gateway.OutcomeNotSent, 3, 3},
-		{"it returns a refusal without a body", func(req *http.Request, _ subject) (*http.Response, error) {
+		{"it reads the body and then reports that it could not connect", readThen(refusal), gateway.OutcomeUnknown, 3, 1},
+		{"it reads the body and then reports that the server refuses its certificate", readThen(&net.OpError{Op: "remote error", Err: tls.AlertError(116)}), gateway.OutcomeUnknown, 1, 1},
+		{"it reports that it could not connect, and keeps the body", errorTrip(refusal), gateway.OutcomeNotSent, 3, 3},
+		{"it closes the body unread and reports that it could not connect", closes, gateway.OutcomeNotSent, 3, 3},
+		{"it refuses by itself, as a circuit breaker does", errorTrip(errors.New("circuit breaker is open")), gateway.OutcomeNotSent, 1, 1},
+		{"it refuses with an error that is temporary", errorTrip(fmt.Errorf("limiter: %w", temporaryError{})), gateway.OutcomeNotSent, 3, 3},
+		{"it returns a refusal without a body", func(req *http.Request) (*http.Response, error) {
 			drain(req)
 			return &http.Response{StatusCode: 401}, nil
 		}, gateway.OutcomeRejected, 1, 1},
-		{"it returns a refusal before it has read the body", func(*http.Request, subject) (*http.Response, error) {
-			return reply(429, refused("Not now.")), nil
-		}, gateway.OutcomeRejected, 3, 1},
-		{"it returns a success without a body, without having read the invoice", func(*http.Request, subject) (*http.Response, error) {
-			return &http.Response{StatusCode: 200}, nil
-		}, gateway.OutcomeUnknown, 1, 1},
-		{"it returns a success, and has read a part of the body", func(req *http.Request, s subject) (*http.Response, error) {
-			if req.Body != nil {
-				_, _ = io.ReadFull(req.Body, make([]byte, 10))
-			}
-			return reply(s.status, s.body()), nil
-		}, gateway.OutcomeSucceeded, 1, 1},
-		{"it wraps a panic in an error of many lines", func(req *http.Request, _ subject) (*http.Response, error) {
-			drain(req)
-			return nil, errors.New("gateway: broke\n\tat once\n\twith key " + canary)
-		}, gateway.OutcomeUnknown, 1, 1},
+		{"it returns a refusal before it has read the body", func(*http.Request) (*http.Response, error) { return reply(429, refused("Not now.")), nil }, gateway.OutcomeRejected, 3, 1},
+		{"it returns a success without a body, without having read the invoice", func(*http.Request) (*http.Response, error) { return &http.Response{StatusCode: 200}, nil }, gateway.OutcomeUnknown, 1, 1},
+		{"it returns a success, and has read a part of the body", nil, gateway.OutcomeSucceeded, 1, 1},
+		{"it wraps a panic in an error of many lines", readThen(errors.New("gateway: broke\n\tat once\n\twith key " + canary)), gateway.OutcomeUnknown, 1, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -96,7 +73,13 @@ func TestClient_IncorrectTransports(t *testing.T) {
 						if req.Body != nil {
 							bodies = append(bodies, req.Body)
 						}
-						return tt.trip(req, s)
+						if tt.trip != nil {
+							return tt.trip(req)
+						}
+						if req.Body != nil {
+							_, _ = io.ReadFull(req.Body, make([]byte, 10))
+						}
+						return reply(s.status, s.body()), nil
 					})}))
 					got, err := s.call(t.Context(), c)
 					assertInvariants(t, got, err)
