@@ -574,13 +574,6 @@ func collect(all *[]gateway.Drift) gateway.Option {
 	return gateway.WithObserver(gateway.Observer{Drift: func(_ context.Context, d gateway.Drift) { *all = append(*all, d) }})
 }
 
-// drifted makes a call and returns what an observer is told of drift.
-func drifted(t *testing.T, body string, call func(c *gateway.Client) error) (all []gateway.Drift) {
-	t.Helper()
-	require.NoError(t, call(cannedClient(t, 200, body, collect(&all))))
-	return all
-}
-
 func sameKey(context.Context) (string, error) { return canary, nil }
 
 // clientWithKeySource makes a client whose key comes from source.

@@ -403,27 +403,18 @@ func TestClient_WaitWithdrawal_ContextEnds(t *testing.T) {
 					assertInvariants(t, got, err)
 					assert.ErrorIs(t, err, cause)
 					assert.True(t, strings.HasPrefix(err.Error(), tt.begins), err.Error())
-					assertWaitError(t, err, len(p.at), tt.last, tt.fault)
+					wait, ok := errors.AsType[*gateway.WaitError](err)
+					require.True(t, ok)
+					assert.Equal(t, len(p.at), wait.Polls)
+					assert.Equal(t, requestID, wait.WithdrawRequestID)
+					assert.Equal(t, tt.last, wait.Status)
+					assert.True(t, wait.Last == nil && tt.last == "" || wait.Last.Status == tt.last)
+					assert.Equal(t, tt.fault, wait.Fault != nil)
+					assert.Equal(t, tt.fault, strings.Contains(err.Error(), "(last fault: withdrawal: 50"), err.Error())
 				})
 			}
 		})
 	}
-}
-
-// assertWaitError asserts how far a wait came: its polls, the status seen last, "" for
-// none, and whether a poll failed.
-func assertWaitError(t *testing.T, err error, polls int, last gateway.WithdrawalStatus, failed bool) {
-	t.Helper()
-	var wait *gateway.WaitError
-	require.ErrorAs(t, err, &wait)
-	assert.Equal(t, polls, wait.Polls)
-	assert.Equal(t, requestID, wait.WithdrawRequestID)
-	assert.Equal(t, last == "", wait.Last == nil)
-	if wait.Last != nil {
-		assert.Equal(t, last, wait.Last.Status)
-	}
-	assert.Equal(t, failed, wait.Fault != nil)
-	assert.Equal(t, failed, strings.Contains(err.Error(), "(last fault: withdrawal: 50"), err.Error())
 }
 
 func TestClient_WaitWithdrawal_Arguments(t *testing.T) {
