@@ -328,17 +328,23 @@ func TestWithAPIKeySource(t *testing.T) {
 			return fmt.Sprintf("key-number-%d", calls), nil
 		}, through(func(req *http.Request) (*http.Response, error) {
 			sent = append(sent, req.Header.Get("x-api-key"))
-			if len(sent) == 1 {
+			switch len(sent) {
+			case 1:
 				return reply(500, refused("No.")), nil
+			case 4:
+				return reply(404, refused("unknown to "+req.Header.Get("x-api-key"))), nil
+			default:
+				return reply(201, enveloped(withdrawalJSON)), nil
 			}
-			return reply(201, enveloped(withdrawalJSON)), nil
 		}))
 		ctx := context.WithValue(t.Context(), tenantKey{}, "shop-2")
 		for range 2 {
 			_, err := c.Withdrawal(ctx, requestID, gateway.WithMerchant("shop-1"))
 			require.NoError(t, err)
 		}
-		assert.Equal(t, []string{"key-number-1", "key-number-1", "key-number-2"}, sent)
+		_, err := c.Withdrawal(ctx, requestID, gateway.WithMerchant("shop-1"))
+		assert.ErrorContains(t, err, `"unknown to [REDACTED]"`)
+		assert.Equal(t, []string{"key-number-1", "key-number-1", "key-number-2", "key-number-3"}, sent)
 	})
 }
 

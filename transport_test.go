@@ -152,19 +152,18 @@ func TestClient_RedirectsAreNotFollowed(t *testing.T) {
 func TestCreateInvoice_earlyResponse(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		name, status string
-		opts         []gateway.Option
+		name, status, body string
+		opts               []gateway.Option
 	}{
-		{"a success", "201 Created", nil},
-		{"a refusal", "422 No", nil},
-		{"a success under a middleware", "201 Created", []gateway.Option{
+		{"a success", "201 Created", enveloped(invoiceJSON), nil},
+		{"a refusal", "422 No", refused("No."), nil},
+		{"a success under a middleware", "201 Created", enveloped(invoiceJSON), []gateway.Option{
 			gateway.WithMiddleware(func(next http.RoundTripper) http.RoundTripper { return tripper(next.RoundTrip) }),
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				body := enveloped(invoiceJSON)
 				direct := &http.Transport{WriteBufferSize: 1, DialContext: func(context.Context, string, string) (net.Conn, error) {
 					ours, theirs := net.Pipe()
 					go func() {
@@ -175,7 +174,7 @@ func TestCreateInvoice_earlyResponse(t *testing.T) {
 						if req, err := http.ReadRequest(bufio.NewReader(io.MultiReader(bytes.NewReader(first), theirs))); err == nil {
 							_, _ = io.Copy(io.Discard, req.Body)
 						}
-						_, _ = fmt.Fprintf(theirs, "%s\r\nContent-Length: %d\r\n\r\n%s", tt.status, len(body), body)
+						_, _ = fmt.Fprintf(theirs, "%s\r\nContent-Length: %d\r\n\r\n%s", tt.status, len(tt.body), tt.body)
 					}()
 					return ours, nil
 				}}
