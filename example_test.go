@@ -67,24 +67,6 @@ func ExampleClient_CoinNetworks() {
 	// ETH on Ethereum: withdraw 0.01 to 100, fee 0.0016
 }
 
-func ExampleClient_CoinNetworksOf() {
-	gw := gatewaytest.NewServer()
-	defer gw.Close()
-	client := connect(gw)
-
-	pairs, err := client.CoinNetworksOf(context.Background(), "ETH")
-	if err != nil {
-		log.Fatal(err)
-	}
-	for _, p := range pairs {
-		fmt.Println(p.Network.Name)
-	}
-	// Output:
-	// Ethereum
-	// Arbitrum One
-	// BNB Smart Chain (BEP20)
-}
-
 func ExampleClient_ExchangeRates() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()

@@ -142,15 +142,8 @@ func respond(status int, body string) http.HandlerFunc {
 type memory struct{ body string }
 
 func (m memory) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.Body != nil {
-		_, _ = io.Copy(io.Discard, req.Body)
-		_ = req.Body.Close()
-	}
-	return &http.Response{
-		StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"Content-Type": {"application/json"}},
-		Body:   io.NopCloser(strings.NewReader(m.body)), ContentLength: int64(len(m.body)), Request: req,
-	}, nil
+	drain(req)
+	return reply(http.StatusOK, m.body), nil
 }
 
 // client returns a client with a RoundTripper of its user's.

@@ -435,52 +435,46 @@ func TestRetry_noFurtherAttempt(t *testing.T) {
 	}
 }
 
-func TestRetry_cancelled(t *testing.T) {
-	t.Parallel()
-	errShutdown := errors.New("shutting down")
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancelCause(t.Context())
-		p := paced(t, gateway.RetryPolicy{}, func() (*http.Response, error) {
-			time.AfterFunc(10*time.Second, func() { cancel(errShutdown) })
-			return reply(503, refused("Not now."), "Retry-After", "20"), nil
-		})
-		err := withdrawal(ctx, p.client)
-		assertInvariants(t, (*gateway.Withdrawal)(nil), err)
-		assert.ErrorIs(t, err, context.Canceled)
-		assert.ErrorIs(t, err, errShutdown)
-		var failure *gateway.TransportError
-		require.ErrorAs(t, err, &failure)
-		assert.Equal(t, gateway.PhaseBackoff, failure.Phase)
-		assert.Equal(t, 503, failure.LastStatus)
-		assert.Equal(t, 1, failure.Attempts)
-		assert.Equal(t, "gateway: withdrawal: backoff: context canceled: shutting down; last status 503", err.Error())
-		assert.False(t, gateway.SafeToRetry(err))
-		assert.Equal(t, 10*time.Second, time.Since(p.begun), "it returns when it is cancelled")
-	})
-}
-
-// The last attempt is the error, though attempts before it failed otherwise.
+// The last attempt is the error, though attempts before it failed otherwise; and a wait for the next one ends with the
+// context.
 // I-159
 func TestRetry_lastAttempt(t *testing.T) {
 	t.Parallel()
+	errShutdown := errors.New("shutting down")
 	lost := func() (*http.Response, error) { return nil, refusedConnection("read") }
 	for _, tt := range []struct {
+		name      string
 		responses []func() (*http.Response, error)
+		attempts  int
 		want      string // of the error; "" for none
+		is        error
 	}{
-		{[]func() (*http.Response, error){lost, saysStatus(503), saysStatus(404)}, `gateway: withdrawal: 404: "No." (3 attempts)`},
-		{[]func() (*http.Response, error){saysStatus(503), lost}, "gateway: withdrawal: dial: dial tcp: read: connection refused; last status 503 (3 attempts)"},
-		{[]func() (*http.Response, error){saysStatus(503), lost, respondWith(201, enveloped(withdrawalJSON))}, ""},
+		{"a refusal", []func() (*http.Response, error){lost, saysStatus(503), saysStatus(404)}, 3, `gateway: withdrawal: 404: "No." (3 attempts)`, gateway.ErrNotFound},
+		{"no response", []func() (*http.Response, error){saysStatus(503), lost}, 3, "gateway: withdrawal: dial: dial tcp: read: connection refused; last status 503 (3 attempts)", nil},
+		{"a success", []func() (*http.Response, error){saysStatus(503), lost, respondWith(201, enveloped(withdrawalJSON))}, 3, "", nil},
+		{"the context ends in a wait", []func() (*http.Response, error){saysStatus(503, "Retry-After", "20")}, 1, "gateway: withdrawal: backoff: context canceled: shutting down; last status 503", errShutdown},
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			p := paced(t, gateway.RetryPolicy{}, tt.responses...)
-			err := withdrawal(t.Context(), p.client)
-			assert.Len(t, p.at, 3)
-			if tt.want == "" {
-				assert.NoError(t, err)
-				return
-			}
-			assert.EqualError(t, err, tt.want)
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancelCause(t.Context())
+				defer time.AfterFunc(10*time.Second, func() { cancel(errShutdown) }).Stop()
+				p := paced(t, gateway.RetryPolicy{}, tt.responses...)
+				err := withdrawal(ctx, p.client)
+				assert.Len(t, p.at, tt.attempts)
+				if tt.want == "" {
+					assert.NoError(t, err)
+					return
+				}
+				assertInvariants(t, nil, err)
+				assert.EqualError(t, err, tt.want)
+				assert.True(t, tt.is == nil || errors.Is(err, tt.is))
+				if errors.Is(err, errShutdown) {
+					assert.Equal(t, 10*time.Second, time.Since(p.begun), "it returns when it is cancelled")
+					assert.ErrorIs(t, err, context.Canceled)
+					assert.False(t, gateway.SafeToRetry(err))
+				}
+			})
 		})
 	}
 }
