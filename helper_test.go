@@ -17,6 +17,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -327,6 +328,15 @@ func forEach(t *testing.T, name string, test func(t *testing.T, s subject)) {
 			test(t, s)
 		})
 	}
+}
+
+// inBubble runs a test in a bubble, with a clock of its own.
+func inBubble(t *testing.T, name string, test func(t *testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, test)
+	})
 }
 
 // subjectNamed is one of the methods.

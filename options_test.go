@@ -397,27 +397,24 @@ func TestWithAPIKeySource_Fails(t *testing.T) {
 		{"too long", returns(strings.Repeat("k", 4097), nil), ": WithAPIKeySource: the key is longer than 4,096 bytes", gateway.ErrInvalidArgument},
 	} {
 		for method, timeout := range map[string]time.Duration{"Withdrawal": 15 * time.Second, "CreateInvoice": time.Minute} {
-			t.Run(tt.name+", "+method, func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) {
-					c := clientWithKeySource(t, "http://localhost", tt.source, through(func(*http.Request) (*http.Response, error) {
-						t.Error("something is sent")
-						return nil, io.ErrUnexpectedEOF
-					}))
-					begun := time.Now()
-					result, err := subjectNamed(method).call(t.Context(), c)
-					assertInvariants(t, result, err)
-					assert.ErrorContains(t, err, tt.text)
-					assert.True(t, tt.is == nil || errors.Is(err, tt.is), "%v", err)
-					assert.Equal(t, gateway.OutcomeNotSent, gateway.OutcomeOf(err))
-					if failure, ok := errors.AsType[*gateway.TransportError](err); ok {
-						assert.Equal(t, gateway.PhaseStart, failure.Phase)
-						assert.Zero(t, failure.Attempts)
-					} else {
-						assert.ErrorIs(t, err, gateway.ErrInvalidArgument)
-					}
-					assert.True(t, time.Since(begun) == 0 || time.Since(begun) == timeout && errors.Is(err, context.DeadlineExceeded))
-				})
+			inBubble(t, tt.name+", "+method, func(t *testing.T) {
+				c := clientWithKeySource(t, "http://localhost", tt.source, through(func(*http.Request) (*http.Response, error) {
+					t.Error("something is sent")
+					return nil, io.ErrUnexpectedEOF
+				}))
+				begun := time.Now()
+				result, err := subjectNamed(method).call(t.Context(), c)
+				assertInvariants(t, result, err)
+				assert.ErrorContains(t, err, tt.text)
+				assert.True(t, tt.is == nil || errors.Is(err, tt.is), "%v", err)
+				assert.Equal(t, gateway.OutcomeNotSent, gateway.OutcomeOf(err))
+				if failure, ok := errors.AsType[*gateway.TransportError](err); ok {
+					assert.Equal(t, gateway.PhaseStart, failure.Phase)
+					assert.Zero(t, failure.Attempts)
+				} else {
+					assert.ErrorIs(t, err, gateway.ErrInvalidArgument)
+				}
+				assert.True(t, time.Since(begun) == 0 || time.Since(begun) == timeout && errors.Is(err, context.DeadlineExceeded))
 			})
 		}
 	}
@@ -544,19 +541,16 @@ func TestWithResponse_IsTheLastResponse(t *testing.T) {
 		{"a success", respondWith(201, enveloped(withdrawalJSON)), 201, "Operation was successful.", withdrawalJSON},
 		{"a response without a result", respondWith(201, `{"message":"m"}`), 201, "m", ""},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				response := gateway.Response{StatusCode: 1, Message: "old", Result: json.RawMessage("1")}
-				p := paced(t, gateway.RetryPolicy{}, cut, tt.second)
-				_, _ = p.client.Withdrawal(t.Context(), requestID, gateway.WithResponse(&response))
-				assert.Equal(t, tt.status, response.StatusCode)
-				assert.Equal(t, tt.message, response.Message)
-				assert.Equal(t, tt.result, string(response.Result))
-				assert.NotContains(t, string(response.Meta), "first")
-				assert.NotContains(t, response.Header, "X-First")
-				assert.Equal(t, len(p.at), response.Attempts)
-			})
+		inBubble(t, tt.name, func(t *testing.T) {
+			response := gateway.Response{StatusCode: 1, Message: "old", Result: json.RawMessage("1")}
+			p := paced(t, gateway.RetryPolicy{}, cut, tt.second)
+			_, _ = p.client.Withdrawal(t.Context(), requestID, gateway.WithResponse(&response))
+			assert.Equal(t, tt.status, response.StatusCode)
+			assert.Equal(t, tt.message, response.Message)
+			assert.Equal(t, tt.result, string(response.Result))
+			assert.NotContains(t, string(response.Meta), "first")
+			assert.NotContains(t, response.Header, "X-First")
+			assert.Equal(t, len(p.at), response.Attempts)
 		})
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/shopspring/decimal"
@@ -75,19 +74,16 @@ func TestClient_ExchangeRates_age(t *testing.T) {
 		"": 0, "0": 0, "7200": 2 * time.Hour, " 60 ": time.Minute, "2147483647": longest, "99999999999999999999": longest,
 		"-60": 0, "+60": 0, "60.5": 0, "60, 70": time.Minute, "yesterday": 0,
 	} {
-		t.Run(age, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				var response gateway.Response
-				c, err := gateway.New("https://gateway.example", canary, through(func(*http.Request) (*http.Response, error) {
-					return reply(200, enveloped(`[{"symbol":"BTC","usd":"1","eur":"1"}]`), "Age", age), nil
-				}))
-				require.NoError(t, err)
-				got, err := c.ExchangeRates(t.Context(), gateway.WithResponse(&response))
-				require.NoError(t, err)
-				assert.Equal(t, want, time.Since(got.FetchedAt))
-				assert.Equal(t, got.FetchedAt, response.FetchedAt)
-			})
+		inBubble(t, age, func(t *testing.T) {
+			var response gateway.Response
+			c, err := gateway.New("https://gateway.example", canary, through(func(*http.Request) (*http.Response, error) {
+				return reply(200, enveloped(`[{"symbol":"BTC","usd":"1","eur":"1"}]`), "Age", age), nil
+			}))
+			require.NoError(t, err)
+			got, err := c.ExchangeRates(t.Context(), gateway.WithResponse(&response))
+			require.NoError(t, err)
+			assert.Equal(t, want, time.Since(got.FetchedAt))
+			assert.Equal(t, got.FetchedAt, response.FetchedAt)
 		})
 	}
 }

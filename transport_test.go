@@ -161,29 +161,26 @@ func TestCreateInvoice_earlyResponse(t *testing.T) {
 			gateway.WithMiddleware(func(next http.RoundTripper) http.RoundTripper { return tripper(next.RoundTrip) }),
 		}},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				direct := &http.Transport{WriteBufferSize: 1, DialContext: func(context.Context, string, string) (net.Conn, error) {
-					ours, theirs := net.Pipe()
-					go func() {
-						first := make([]byte, 1)
-						_, _ = theirs.Read(first)
-						_, _ = io.WriteString(theirs, "HTTP/1.1 ")
-						time.Sleep(time.Nanosecond) // until it is read
-						if req, err := http.ReadRequest(bufio.NewReader(io.MultiReader(bytes.NewReader(first), theirs))); err == nil {
-							_, _ = io.Copy(io.Discard, req.Body)
-						}
-						_, _ = fmt.Fprintf(theirs, "%s\r\nContent-Length: %d\r\n\r\n%s", tt.status, len(tt.body), tt.body)
-					}()
-					return ours, nil
-				}}
-				c := newClient(t, "http://localhost", append(tt.opts, gateway.WithHTTPClient(&http.Client{Transport: direct}))...)
-				got, err := c.CreateInvoice(t.Context(), order("A-17"))
-				assertInvariants(t, got, err)
-				assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
-				assert.False(t, gateway.SafeToRetry(err))
-			})
+		inBubble(t, tt.name, func(t *testing.T) {
+			direct := &http.Transport{WriteBufferSize: 1, DialContext: func(context.Context, string, string) (net.Conn, error) {
+				ours, theirs := net.Pipe()
+				go func() {
+					first := make([]byte, 1)
+					_, _ = theirs.Read(first)
+					_, _ = io.WriteString(theirs, "HTTP/1.1 ")
+					time.Sleep(time.Nanosecond) // until it is read
+					if req, err := http.ReadRequest(bufio.NewReader(io.MultiReader(bytes.NewReader(first), theirs))); err == nil {
+						_, _ = io.Copy(io.Discard, req.Body)
+					}
+					_, _ = fmt.Fprintf(theirs, "%s\r\nContent-Length: %d\r\n\r\n%s", tt.status, len(tt.body), tt.body)
+				}()
+				return ours, nil
+			}}
+			c := newClient(t, "http://localhost", append(tt.opts, gateway.WithHTTPClient(&http.Client{Transport: direct}))...)
+			got, err := c.CreateInvoice(t.Context(), order("A-17"))
+			assertInvariants(t, got, err)
+			assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
+			assert.False(t, gateway.SafeToRetry(err))
 		})
 	}
 }
@@ -318,26 +315,23 @@ func TestRetry_fullJitter(t *testing.T) {
 		{"MaxDelay alone, below the default of BaseDelay", gateway.RetryPolicy{MaxDelay: 5e7}, 500, []time.Duration{5e7, 5e7}},
 		{"all are set", gateway.RetryPolicy{MaxAttempts: 4, BaseDelay: 3e9, MaxDelay: 7e9}, 500, []time.Duration{3e9, 6e9, 7e9}},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				most := make([]time.Duration, len(tt.ceilings))
-				least := slices.Repeat([]time.Duration{math.MaxInt64}, len(tt.ceilings))
-				for range 300 { // calls, each with a budget of its own
-					p := paced(t, tt.policy, saysStatus(tt.status))
-					require.Error(t, withdrawal(t.Context(), p.client))
-					waits := p.waits()
-					require.Len(t, waits, len(tt.ceilings))
-					for i, wait := range waits {
-						most[i], least[i] = max(most[i], wait), min(least[i], wait)
-					}
+		inBubble(t, tt.name, func(t *testing.T) {
+			most := make([]time.Duration, len(tt.ceilings))
+			least := slices.Repeat([]time.Duration{math.MaxInt64}, len(tt.ceilings))
+			for range 300 { // calls, each with a budget of its own
+				p := paced(t, tt.policy, saysStatus(tt.status))
+				require.Error(t, withdrawal(t.Context(), p.client))
+				waits := p.waits()
+				require.Len(t, waits, len(tt.ceilings))
+				for i, wait := range waits {
+					most[i], least[i] = max(most[i], wait), min(least[i], wait)
 				}
-				for i, ceiling := range tt.ceilings {
-					assert.Less(t, most[i], ceiling+1, "wait %d", i)
-					assert.Greater(t, most[i], ceiling*9/10, "wait %d of many comes near the ceiling", i)
-					assert.Less(t, least[i], ceiling/10, "wait %d of many comes near 0", i)
-				}
-			})
+			}
+			for i, ceiling := range tt.ceilings {
+				assert.Less(t, most[i], ceiling+1, "wait %d", i)
+				assert.Greater(t, most[i], ceiling*9/10, "wait %d of many comes near the ceiling", i)
+				assert.Less(t, least[i], ceiling/10, "wait %d of many comes near 0", i)
+			}
 		})
 	}
 }
@@ -362,26 +356,23 @@ func TestRetry_RetryAfter(t *testing.T) {
 		{"an hour, which MaxRetryAfter allows", gateway.RetryPolicy{MaxRetryAfter: time.Hour}, []string{"Retry-After", "3600"}, time.Hour, 3},
 		{"this clock is an hour behind the service's", gateway.RetryPolicy{}, []string{"Date", date(time.Hour), "Retry-After", date(time.Hour + 5*time.Second)}, 5 * time.Second, 3},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				p := paced(t, tt.policy, saysStatus(429, tt.headers...))
-				var refusal *gateway.APIError
-				require.ErrorAs(t, withdrawal(t.Context(), p.client), &refusal)
-				assert.Equal(t, tt.floor, refusal.RetryAfter)
-				assert.Len(t, p.at, tt.sent)
-				for _, wait := range p.waits() {
-					assert.GreaterOrEqual(t, wait, tt.floor)
-					assert.LessOrEqual(t, wait, max(tt.floor, 2*time.Second))
-				}
-				begun := time.Now()
-				_, err := p.client.CreateInvoice(t.Context(), order("A-17"))
-				require.ErrorAs(t, err, &refusal)
-				assert.Equal(t, tt.floor, refusal.RetryAfter)
-				assert.Equal(t, gateway.OutcomeRejected, gateway.OutcomeOf(err))
-				assert.Len(t, p.at, tt.sent+1, "an invoice never waits")
-				assert.Zero(t, time.Since(begun))
-			})
+		inBubble(t, tt.name, func(t *testing.T) {
+			p := paced(t, tt.policy, saysStatus(429, tt.headers...))
+			var refusal *gateway.APIError
+			require.ErrorAs(t, withdrawal(t.Context(), p.client), &refusal)
+			assert.Equal(t, tt.floor, refusal.RetryAfter)
+			assert.Len(t, p.at, tt.sent)
+			for _, wait := range p.waits() {
+				assert.GreaterOrEqual(t, wait, tt.floor)
+				assert.LessOrEqual(t, wait, max(tt.floor, 2*time.Second))
+			}
+			begun := time.Now()
+			_, err := p.client.CreateInvoice(t.Context(), order("A-17"))
+			require.ErrorAs(t, err, &refusal)
+			assert.Equal(t, tt.floor, refusal.RetryAfter)
+			assert.Equal(t, gateway.OutcomeRejected, gateway.OutcomeOf(err))
+			assert.Len(t, p.at, tt.sent+1, "an invoice never waits")
+			assert.Zero(t, time.Since(begun))
 		})
 	}
 }
@@ -409,28 +400,25 @@ func TestRetry_noFurtherAttempt(t *testing.T) {
 		{"80 reads are limited by 429, which costs nothing", false, quick, saysStatus(429), 80, 160, `429: "No." (3 attempts)`},
 		{"80 invoices are not sent", true, quick, lost, 80, 35, empty},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-				defer cancel()
-				tries := 0
-				transport := tripper(func(*http.Request) (*http.Response, error) { tries++; return tt.response() })
-				c := newClient(t, "http://localhost", gateway.WithRetry(tt.policy), gateway.WithHTTPClient(&http.Client{Transport: transport}))
-				var err error
-				for n := range tt.calls {
-					if tt.write {
-						_, err = c.CreateInvoice(ctx, order(fmt.Sprint("A-", n)))
-					} else {
-						_, err = c.Withdrawal(ctx, requestID)
-					}
+		inBubble(t, tt.name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			tries := 0
+			transport := tripper(func(*http.Request) (*http.Response, error) { tries++; return tt.response() })
+			c := newClient(t, "http://localhost", gateway.WithRetry(tt.policy), gateway.WithHTTPClient(&http.Client{Transport: transport}))
+			var err error
+			for n := range tt.calls {
+				if tt.write {
+					_, err = c.CreateInvoice(ctx, order(fmt.Sprint("A-", n)))
+				} else {
+					_, err = c.Withdrawal(ctx, requestID)
 				}
-				assert.Equal(t, tt.calls+tt.retries, tries)
-				assertInvariants(t, nil, err)
-				assert.ErrorContains(t, err, tt.text)
-				assert.NotErrorIs(t, err, context.DeadlineExceeded)
-				assert.Equal(t, gateway.OutcomeNotSent, gateway.OutcomeOf(err))
-			})
+			}
+			assert.Equal(t, tt.calls+tt.retries, tries)
+			assertInvariants(t, nil, err)
+			assert.ErrorContains(t, err, tt.text)
+			assert.NotErrorIs(t, err, context.DeadlineExceeded)
+			assert.Equal(t, gateway.OutcomeNotSent, gateway.OutcomeOf(err))
 		})
 	}
 }
@@ -454,27 +442,24 @@ func TestRetry_lastAttempt(t *testing.T) {
 		{"a success", []func() (*http.Response, error){saysStatus(503), lost, respondWith(201, enveloped(withdrawalJSON))}, 3, "", nil},
 		{"the context ends in a wait", []func() (*http.Response, error){saysStatus(503, "Retry-After", "20")}, 1, "gateway: withdrawal: backoff: context canceled: shutting down; last status 503", errShutdown},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithCancelCause(t.Context())
-				defer time.AfterFunc(10*time.Second, func() { cancel(errShutdown) }).Stop()
-				p := paced(t, gateway.RetryPolicy{}, tt.responses...)
-				err := withdrawal(ctx, p.client)
-				assert.Len(t, p.at, tt.attempts)
-				if tt.want == "" {
-					assert.NoError(t, err)
-					return
-				}
-				assertInvariants(t, nil, err)
-				assert.EqualError(t, err, tt.want)
-				assert.True(t, tt.is == nil || errors.Is(err, tt.is))
-				if errors.Is(err, errShutdown) {
-					assert.Equal(t, 10*time.Second, time.Since(p.begun), "it returns when it is cancelled")
-					assert.ErrorIs(t, err, context.Canceled)
-					assert.False(t, gateway.SafeToRetry(err))
-				}
-			})
+		inBubble(t, tt.name, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer time.AfterFunc(10*time.Second, func() { cancel(errShutdown) }).Stop()
+			p := paced(t, gateway.RetryPolicy{}, tt.responses...)
+			err := withdrawal(ctx, p.client)
+			assert.Len(t, p.at, tt.attempts)
+			if tt.want == "" {
+				assert.NoError(t, err)
+				return
+			}
+			assertInvariants(t, nil, err)
+			assert.EqualError(t, err, tt.want)
+			assert.True(t, tt.is == nil || errors.Is(err, tt.is))
+			if errors.Is(err, errShutdown) {
+				assert.Equal(t, 10*time.Second, time.Since(p.begun), "it returns when it is cancelled")
+				assert.ErrorIs(t, err, context.Canceled)
+				assert.False(t, gateway.SafeToRetry(err))
+			}
 		})
 	}
 }

@@ -62,24 +62,21 @@ func TestClient_WaitWithdrawal_Intervals(t *testing.T) {
 		{"MaxInterval alone, below the default of the other", gateway.WaitOptions{MaxInterval: time.Second}, time.Second, time.Second},
 		{"both are the same", gateway.WaitOptions{MinInterval: time.Second, MaxInterval: time.Second}, time.Second, time.Second},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), 1000*tt.most)
-				defer cancel()
-				p := paced(t, gateway.RetryPolicy{}, withdrawalIn("PENDING"))
-				_, err := p.client.WaitWithdrawal(ctx, requestID, tt.options)
-				require.ErrorIs(t, err, context.DeadlineExceeded)
-				waits := p.waits()
-				longest := time.Duration(0)
-				for _, wait := range waits {
-					assert.GreaterOrEqual(t, wait, tt.least)
-					assert.LessOrEqual(t, wait, tt.most)
-					longest = max(longest, wait)
-				}
-				assert.LessOrEqual(t, waits[0], tt.least*3/2, "the first is short")
-				assert.GreaterOrEqual(t, longest, tt.most*9/10, "they grow")
-			})
+		inBubble(t, tt.name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 1000*tt.most)
+			defer cancel()
+			p := paced(t, gateway.RetryPolicy{}, withdrawalIn("PENDING"))
+			_, err := p.client.WaitWithdrawal(ctx, requestID, tt.options)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			waits := p.waits()
+			longest := time.Duration(0)
+			for _, wait := range waits {
+				assert.GreaterOrEqual(t, wait, tt.least)
+				assert.LessOrEqual(t, wait, tt.most)
+				longest = max(longest, wait)
+			}
+			assert.LessOrEqual(t, waits[0], tt.least*3/2, "the first is short")
+			assert.GreaterOrEqual(t, longest, tt.most*9/10, "they grow")
 		})
 	}
 }
@@ -149,18 +146,15 @@ func TestClient_WaitWithdrawal(t *testing.T) {
 		weather[fmt.Sprint("the envelope with ", status)] = respondWith(status, refused("Not now."))
 	}
 	for name, response := range weather {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
-				defer cancel()
-				p := paced(t, gateway.RetryPolicy{MaxAttempts: 1}, withdrawalIn("PENDING"), response, response, withdrawalIn("completed"))
-				got, err := p.client.WaitWithdrawal(ctx, requestID, gateway.WaitOptions{})
-				assertInvariants(t, got, err)
-				require.NoError(t, err)
-				assert.Equal(t, gateway.WithdrawalCompleted, got.Status)
-				assert.Len(t, p.at, 4)
-			})
+		inBubble(t, name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
+			defer cancel()
+			p := paced(t, gateway.RetryPolicy{MaxAttempts: 1}, withdrawalIn("PENDING"), response, response, withdrawalIn("completed"))
+			got, err := p.client.WaitWithdrawal(ctx, requestID, gateway.WaitOptions{})
+			assertInvariants(t, got, err)
+			require.NoError(t, err)
+			assert.Equal(t, gateway.WithdrawalCompleted, got.Status)
+			assert.Len(t, p.at, 4)
 		})
 	}
 }
@@ -185,19 +179,16 @@ func TestClient_WaitWithdrawal_refused(t *testing.T) {
 		{"410 as problem+json", 410, `{"type":"about:blank","title":"Gone","detail":"It was deleted."}`, 0, nil},
 		{"422 of a framework", 422, `{"detail":[{"loc":["path"],"msg":"not a UUID","input":"x"}]}`, 0, nil},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				p := paced(t, gateway.RetryPolicy{MaxAttempts: 1}, respondWith(tt.status, tt.body))
-				got, err := p.client.WaitWithdrawal(t.Context(), requestID, gateway.WaitOptions{})
-				assertInvariants(t, got, err)
-				assertGivenUp(t, err, tt.status, "")
-				assert.GreaterOrEqual(t, time.Since(p.begun), tt.after)
-				assert.Less(t, time.Since(p.begun), tt.after+30*time.Second+1)
-				if tt.sentinel != nil {
-					assert.ErrorIs(t, err, tt.sentinel)
-				}
-			})
+		inBubble(t, tt.name, func(t *testing.T) {
+			p := paced(t, gateway.RetryPolicy{MaxAttempts: 1}, respondWith(tt.status, tt.body))
+			got, err := p.client.WaitWithdrawal(t.Context(), requestID, gateway.WaitOptions{})
+			assertInvariants(t, got, err)
+			assertGivenUp(t, err, tt.status, "")
+			assert.GreaterOrEqual(t, time.Since(p.begun), tt.after)
+			assert.Less(t, time.Since(p.begun), tt.after+30*time.Second+1)
+			if tt.sentinel != nil {
+				assert.ErrorIs(t, err, tt.sentinel)
+			}
 		})
 	}
 }
@@ -235,27 +226,24 @@ func TestClient_WaitWithdrawal_refusedOnceSeen(t *testing.T) {
 		{"the service is down in between", []span{{time.Second, pending}, {20 * time.Second, no}, {10 * time.Minute, lost}, {time.Hour, no}}, 10 * time.Minute},
 		{"the service is down last", []span{{time.Second, pending}, {50 * time.Second, no}, {10 * time.Minute, lost}}, 0},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				begun := time.Now()
-				c := newClient(t, "http://localhost", once(), through(func(*http.Request) (*http.Response, error) {
-					for _, s := range tt.spans {
-						if time.Since(begun) < s.until {
-							return s.response()
-						}
+		inBubble(t, tt.name, func(t *testing.T) {
+			begun := time.Now()
+			c := newClient(t, "http://localhost", once(), through(func(*http.Request) (*http.Response, error) {
+				for _, s := range tt.spans {
+					if time.Since(begun) < s.until {
+						return s.response()
 					}
-					return withdrawalIn("COMPLETED")()
-				}))
-				got, err := c.WaitWithdrawal(t.Context(), requestID, gateway.WaitOptions{MinInterval: 2 * time.Second, MaxInterval: 2 * time.Second})
-				assertInvariants(t, got, err)
-				if tt.after == 0 {
-					require.NoError(t, err)
-					return
 				}
-				assertGivenUp(t, err, 401, "PENDING")
-				assert.InDelta(t, tt.after, time.Since(begun), float64(4*time.Second))
-			})
+				return withdrawalIn("COMPLETED")()
+			}))
+			got, err := c.WaitWithdrawal(t.Context(), requestID, gateway.WaitOptions{MinInterval: 2 * time.Second, MaxInterval: 2 * time.Second})
+			assertInvariants(t, got, err)
+			if tt.after == 0 {
+				require.NoError(t, err)
+				return
+			}
+			assertGivenUp(t, err, 401, "PENDING")
+			assert.InDelta(t, tt.after, time.Since(begun), float64(4*time.Second))
 		})
 	}
 }
@@ -285,22 +273,19 @@ func TestClient_WaitWithdrawal_final(t *testing.T) {
 		{"FAILED in a record of which a field cannot be read", gateway.WaitOptions{}, unreadable("FAILED"), "PENDING", `"FAILED", polls: 4: `, gateway.ErrWithdrawalFailed},
 		{"COMPLETED in a record of which a field cannot be read", gateway.WaitOptions{}, unreadable("COMPLETED"), "PENDING", `"COMPLETED", polls: 4: `, nil},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
-				defer cancel()
-				p := scriptedClient(t, withdrawalIn("PENDING"), withdrawalIn("CANCEL"), withdrawalIn("PENDING"), tt.response)
-				got, err := p.client.WaitWithdrawal(ctx, requestID, tt.options)
-				assertInvariants(t, got, err)
-				wait, ok := errors.AsType[*gateway.WaitError](err)
-				require.True(t, ok, "it is an error, because nobody has said that it is paid: %v", err)
-				require.NotNil(t, wait.Last)
-				assert.Equal(t, tt.last, wait.Last.Status)
-				assert.Contains(t, err.Error(), name+tt.text)
-				assert.False(t, gateway.SafeToRetry(err))
-				assertSentinels(t, err, tt.is)
-			})
+		inBubble(t, tt.name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
+			defer cancel()
+			p := scriptedClient(t, withdrawalIn("PENDING"), withdrawalIn("CANCEL"), withdrawalIn("PENDING"), tt.response)
+			got, err := p.client.WaitWithdrawal(ctx, requestID, tt.options)
+			assertInvariants(t, got, err)
+			wait, ok := errors.AsType[*gateway.WaitError](err)
+			require.True(t, ok, "it is an error, because nobody has said that it is paid: %v", err)
+			require.NotNil(t, wait.Last)
+			assert.Equal(t, tt.last, wait.Last.Status)
+			assert.Contains(t, err.Error(), name+tt.text)
+			assert.False(t, gateway.SafeToRetry(err))
+			assertSentinels(t, err, tt.is)
 		})
 	}
 }
@@ -332,24 +317,21 @@ func TestClient_PollWithdrawal(t *testing.T) {
 		{"it is not found", saysStatus(404), false, true, "", gateway.ErrNotFound},
 		{"it is refused", saysStatus(401), false, true, "", gateway.ErrUnauthorized},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				p := paced(t, gateway.RetryPolicy{MaxAttempts: 1}, tt.response)
-				got, over, err := p.client.PollWithdrawal(t.Context(), requestID, options)
-				assertInvariants(t, got, err)
-				assert.Equal(t, tt.over, over)
-				assert.Len(t, p.at, 1)
-				_, ended := errors.AsType[*gateway.WaitError](err)
-				assert.Equal(t, tt.ended, ended, "%v", err)
-				if tt.seen == "" {
-					require.Error(t, err)
-					assert.True(t, tt.is == nil || errors.Is(err, tt.is), "%v", err)
-					return
-				}
-				require.NoError(t, err)
-				assert.Equal(t, tt.seen, got.Status)
-			})
+		inBubble(t, tt.name, func(t *testing.T) {
+			p := paced(t, gateway.RetryPolicy{MaxAttempts: 1}, tt.response)
+			got, over, err := p.client.PollWithdrawal(t.Context(), requestID, options)
+			assertInvariants(t, got, err)
+			assert.Equal(t, tt.over, over)
+			assert.Len(t, p.at, 1)
+			_, ended := errors.AsType[*gateway.WaitError](err)
+			assert.Equal(t, tt.ended, ended, "%v", err)
+			if tt.seen == "" {
+				require.Error(t, err)
+				assert.True(t, tt.is == nil || errors.Is(err, tt.is), "%v", err)
+				return
+			}
+			require.NoError(t, err)
+			assert.Equal(t, tt.seen, got.Status)
 		})
 	}
 	c := newClient(t, "http://localhost")
