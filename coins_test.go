@@ -201,15 +201,6 @@ func TestClient_CoinNetworks_skipped(t *testing.T) {
 			}
 		})
 	}
-	t.Run("the first 64 of many", func(t *testing.T) {
-		t.Parallel()
-		var response gateway.Response
-		c := cannedClient(t, 200, enveloped("["+strings.Repeat("null,", 100)+pairJSON+"]"))
-		got, err := c.CoinNetworks(t.Context(), gateway.WithResponse(&response))
-		require.NoError(t, err)
-		assert.Len(t, got, 1)
-		assert.Len(t, response.Skipped, 64)
-	})
 	bad := written(pairFields, "depositable", "null")
 	t.Run("if none can be read, the first is an error", func(t *testing.T) {
 		t.Parallel()

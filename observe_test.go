@@ -260,20 +260,6 @@ func TestObserver_merchant(t *testing.T) {
 	assert.Equal(t, "shop of [REDACTED]", ends[0].Merchant)
 }
 
-// The number of drifts that one response can cause is bounded.
-func TestObserver_driftIsBounded(t *testing.T) {
-	t.Parallel()
-	var members strings.Builder
-	for i := range 10_000 {
-		fmt.Fprintf(&members, `"x%d":0,`, i)
-	}
-	var w recorder
-	c := cannedClient(t, 201, enveloped(`{`+members.String()+withdrawalJSON[1:]), gateway.WithObserver(w.observer()))
-	_, err := c.Withdrawal(t.Context(), requestID)
-	require.NoError(t, err)
-	assert.Len(t, w.drifts, 64)
-}
-
 func TestWithLogger(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -443,23 +429,4 @@ func TestWithLogger_driftOnce(t *testing.T) {
 	}
 	assert.Equal(t, 1, strings.Count(out.String(), `kind="unexpected value"`), out.String())
 	assert.Equal(t, 1, strings.Count(out.String(), "gateway: drift"), out.String())
-}
-
-// The pointer of a drift is bounded, however long the names in the response are.
-func TestObserver_driftPointer(t *testing.T) {
-	t.Parallel()
-	long := strings.Repeat("x", 100_000)
-	for method, body := range map[string]string{
-		"Withdrawal":    enveloped(strings.Replace(withdrawalJSON, `{`, `{"`+long+`":1,`, 1)),
-		"Balance":       enveloped(`{"BTC":1,"` + strings.ToUpper(long) + `":null}`),
-		"ExchangeRates": enveloped(`{"BTC":{"usd":1,"eur":1},"` + long + `":null}`),
-	} {
-		var drift []gateway.Drift
-		_, err := subjectNamed(method).call(t.Context(), cannedClient(t, 200, body, collect(&drift)))
-		require.NoError(t, err)
-		require.Len(t, drift, 1, method)
-		assert.Regexp(t, `^/result/[xX]+`, drift[0].Pointer)
-		assert.LessOrEqual(t, len(drift[0].Pointer), 1<<10, method)
-		assert.Greater(t, len(drift[0].Pointer), 1_000, method)
-	}
 }
