@@ -359,11 +359,13 @@ func TestClient_WaitWithdrawal_ContextEnds(t *testing.T) {
 		{"its status is unknown", []func() (*http.Response, error){withdrawalIn("ON_HOLD")}, "ON_HOLD", false, name + `last seen "ON_HOLD", polls: `},
 		{"it is never seen", []func() (*http.Response, error){saysStatus(500)}, "", true, name + "never seen, polls: "},
 		{
-			"it is seen once, and then the service is down", []func() (*http.Response, error){withdrawalIn("PENDING"), saysStatus(502)},
+			"it is seen once, and then the service is down",
+			[]func() (*http.Response, error){withdrawalIn("PENDING"), saysStatus(502)},
 			"PENDING", true, name + `last seen "PENDING", polls: `,
 		},
 		{
-			"a poll lasts until then", []func() (*http.Response, error){withdrawalIn("PENDING"), func() (*http.Response, error) {
+			"a poll lasts until then",
+			[]func() (*http.Response, error){withdrawalIn("PENDING"), func() (*http.Response, error) {
 				time.Sleep(2 * time.Hour)
 				return nil, errors.New("closed")
 			}},
