@@ -352,53 +352,25 @@ func subjectNamed(name string) subject {
 // The statuses of the matrix, with what each means: whether a read is tried
 // again, and whether it proves that there is no invoice. It is written out
 // once more, apart from the client's own lists.
-var statuses = []statusCase{
-	{400, false, true, true, nil},
-	{401, false, true, false, gateway.ErrUnauthorized},
-	{402, false, true, false, nil},
-	{403, false, true, true, gateway.ErrForbidden},
-	{404, false, true, false, gateway.ErrNotFound},
-	{405, false, true, false, nil},
-	{406, false, false, false, nil},
-	{407, false, true, false, nil},
-	{408, true, false, false, nil},
-	{409, false, false, false, gateway.ErrConflict},
-	{410, false, true, false, nil},
-	{411, false, true, false, nil},
-	{412, false, false, false, nil},
-	{413, false, true, false, nil},
-	{414, false, true, false, nil},
-	{415, false, true, false, nil},
-	{416, false, false, false, nil},
-	{417, false, false, false, nil},
-	{418, false, false, false, nil},
-	{421, false, true, false, nil},
-	{422, false, true, true, nil},
-	{423, false, false, false, nil},
-	{425, true, true, false, nil},
-	{426, false, true, false, nil},
-	{428, false, false, false, nil},
-	{429, true, true, false, gateway.ErrRateLimited},
-	{431, false, true, false, nil},
-	{451, false, true, false, nil},
-	{460, false, false, false, nil},
-	{499, false, false, false, nil},
-	{500, true, false, false, gateway.ErrServer},
-	{501, false, false, false, gateway.ErrServer},
-	{502, true, false, false, gateway.ErrServer},
-	{503, true, false, false, gateway.ErrServer},
-	{504, true, false, false, gateway.ErrServer},
-	{505, false, false, false, gateway.ErrServer},
-	{511, false, false, false, gateway.ErrServer},
-	{520, true, false, false, gateway.ErrServer},
-	{521, true, false, false, gateway.ErrServer},
-	{522, true, false, false, gateway.ErrServer},
-	{523, true, false, false, gateway.ErrServer},
-	{524, true, false, false, gateway.ErrServer},
-	{529, true, false, false, gateway.ErrServer},
-	{600, false, false, false, gateway.ErrServer},
-	{999, false, false, false, gateway.ErrServer},
-}
+var statuses = func() (all []statusCase) {
+	retried := []int{408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529}
+	rejects := []int{400, 401, 402, 403, 404, 405, 407, 410, 411, 413, 414, 415, 421, 422, 425, 426, 429, 431, 451}
+	others := []int{406, 409, 412, 416, 417, 418, 423, 428, 460, 499, 501, 505, 511, 600, 999}
+	needMessage := []int{400, 403, 422}
+	sentinels := map[int]error{
+		401: gateway.ErrUnauthorized, 403: gateway.ErrForbidden, 404: gateway.ErrNotFound, 409: gateway.ErrConflict, 429: gateway.ErrRateLimited,
+	}
+	for _, status := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(retried, rejects, others)))) {
+		sentinel := sentinels[status]
+		if status >= 500 {
+			sentinel = gateway.ErrServer
+		}
+		all = append(all, statusCase{
+			status, slices.Contains(retried, status), slices.Contains(rejects, status), slices.Contains(needMessage, status), sentinel,
+		})
+	}
+	return all
+}()
 
 type statusCase struct {
 	status           int
