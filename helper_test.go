@@ -518,7 +518,7 @@ func only(t testing.TB, w *wire) received {
 	return requests[0]
 }
 
-// badKeys are some API keys that cannot be sent. Package validate tests all rules.
+// badKeys are some API keys that cannot be sent. Package endpoint tests all rules.
 var badKeys = []struct{ name, key, reason string }{
 	{"spaces", "   ", "is blank"},
 	{"a header after the key", canary + "\r\nX: y", "must be printable ASCII"},

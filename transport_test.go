@@ -299,7 +299,7 @@ func TestClient_deadConnections(t *testing.T) {
 }
 
 // The fields of a RetryPolicy, and their defaults, reach the loop: over many calls the
-// waits stay under their ceilings, and come near both ends. The waits are tested in internal/retry.
+// waits stay under their ceilings, and come near both ends. The waits are tested in package attempt.
 // I-160
 func TestRetry_fullJitter(t *testing.T) {
 	t.Parallel()
@@ -337,7 +337,7 @@ func TestRetry_fullJitter(t *testing.T) {
 }
 
 // A Retry-After is a floor under the wait of a read, and is in the error, also of an
-// invoice, which never waits. The spellings of the header are tested in internal/retry.
+// invoice, which never waits. The spellings of the header are tested in package attempt.
 // I-161
 func TestRetry_RetryAfter(t *testing.T) {
 	t.Parallel()
