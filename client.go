@@ -302,6 +302,9 @@ func (o *ordersInFlight) close() <-chan struct{} {
 // CloseIdleConnections closes the connections that no call is using. A caller's RoundTripper closes
 // them by its own method CloseIdleConnections, if it has one. The client stays usable. It need not be closed.
 func (c *Client) CloseIdleConnections() {
+	if c == nil || c.cfg == nil {
+		return // not made by New
+	}
 	transport := c.transport()
 	if transport.Pools != nil {
 		transport.Pools.CloseIdleConnections()

@@ -62,11 +62,14 @@ func (s *session) forgetCommand() *cobra.Command {
 		Use: "forget ORDER", Short: "Forget a created order, so that the next call creates another invoice", Args: cobra.ExactArgs(1),
 		Long: `Forgets a created order whose invoice can no longer be paid, such as an expired one: the next call for
 the order sends it, and it has a second invoice. Ask the gateway's operator first whether a repeated
-orderId creates a new invoice. An order that is free, in flight or unknown is refused.`,
-		Example: "  gateway orders forget A-17",
+orderId creates a new invoice. An order that is free, in flight or unknown is refused, and so is one
+that has another attempt, and so another invoice, than the one that orders show printed.`,
+		Example: "  gateway orders forget A-17 --attempt 42",
 	}
 	s.prints(c, formatTable, formatJSON)
 	merchant := merchantFlag(c.Flags(), "none")
+	attempt := c.Flags().String("attempt", "", "the `attempt` that created the invoice, as orders show prints it")
+	_ = c.MarkFlagRequired("attempt") // fails only for a flag that does not exist
 	return s.runs(c, ordersTimeout, func(ctx context.Context, args []string) error {
 		guard, err := s.guard(ctx)
 		if err != nil {
@@ -74,6 +77,7 @@ orderId creates a new invoice. An order that is free, in flight or unknown is re
 		}
 		o, err := known(ctx, guard, *merchant, args[0])
 		if err == nil {
+			o.Attempt = *attempt
 			err = guard.Forget(ctx, o)
 		}
 		if err != nil {

@@ -195,6 +195,7 @@ type orderRecord struct {
 	State    string    `json:"state"`
 	Gateway  string    `json:"gateway,omitempty"`
 	Attempts int       `json:"attempts"`
+	Attempt  string    `json:"attempt,omitempty"` // the last one, for orders forget
 	Begun    time.Time `json:"begun,omitzero"`
 	Ended    time.Time `json:"ended,omitzero"`
 	Created  time.Time `json:"created,omitzero"`
@@ -239,7 +240,7 @@ const (
 func recordOf(o gateway.OrderStatus, margin time.Duration) orderRecord {
 	r := o.Record
 	record := orderRecord{
-		OrderID: o.OrderID, Merchant: o.Merchant, State: o.State.String(), Gateway: o.Gateway, Attempts: o.Attempts,
+		OrderID: o.OrderID, Merchant: o.Merchant, State: o.State.String(), Gateway: o.Gateway, Attempts: o.Attempts, Attempt: o.Attempt,
 		Begun: o.Begun, Ended: o.Ended, Created: o.Created, UnknownSince: o.Since, Token: sqlguard.Token(o),
 		Price: amountText(r.Request.Price), Amount: amountText(r.Request.Amount), BaseCurrency: r.Request.BaseCurrency,
 		CoinSymbol: r.Request.CoinSymbol, NetworkName: r.Request.NetworkName,

@@ -246,10 +246,19 @@ func TestForget(t *testing.T) {
 	w := newSQLite(t)
 	w.sends(t, time.Hour, "", "A-1", gateway.OutcomeSucceeded)
 	w.loses(t, "A-2")
-	w.want(t, exitFailed, "it is unknown", "orders", "forget", "A-2")
-	w.want(t, exitDone, "inv-1", "orders", "forget", "A-1")
+	forget := func(id string) []string {
+		shown := decode[orderRecord](t, w.run(t, "orders", "show", id, "-o", "json").stdout)
+		return []string{"orders", "forget", id, "--attempt", shown.Attempt}
+	}
+	first := forget("A-1")
+	w.want(t, exitFailed, "it is unknown", forget("A-2")...)
+	w.want(t, exitUsage, "attempt", "orders", "forget", "A-1")
+	w.want(t, exitDone, "inv-1", first...)
 	assert.Equal(t, []string{"free", "unknown"}, w.states(t, "A-1", "A-2"))
-	w.want(t, exitFailed, "the table has no such order", "orders", "forget", "A-1")
+	w.want(t, exitFailed, "the table has no such order", first...)
+	w.sends(t, time.Hour, "", "A-1", gateway.OutcomeSucceeded)
+	w.want(t, exitFailed, "sent again since it was read", first...) // another invoice by now, which a buyer may pay
+	assert.Equal(t, []string{"created"}, w.states(t, "A-1"))
 }
 
 // A change that is made is told on stderr where stdout takes nothing, and the exit code says that it is made.
@@ -312,7 +321,8 @@ func TestOrders_merchants(t *testing.T) {
 	w.want(t, exitFailed, "the table has no such order; if its merchant has a name", "orders", "show", "A-1")
 	w.want(t, exitDone, "Bad Gateway", "orders", "show", "A-1", "--merchant", "north")
 	w.want(t, exitDone, "exist   2\n", "orders", "resolve", "--by", "anna", "--from", spreadsheet(t, w.listed(t, map[string]string{"A-1": "exists"})))
-	w.want(t, exitDone, "A-1", "orders", "forget", "A-1", "--merchant", "south")
+	shown := decode[orderRecord](t, w.run(t, "orders", "show", "A-1", "--merchant", "south", "-o", "json").stdout)
+	w.want(t, exitDone, "A-1", "orders", "forget", "A-1", "--merchant", "south", "--attempt", shown.Attempt)
 	w.want(t, exitDone, "is there", "orders", "migrate")
 	for merchant, state := range map[string]gateway.OrderState{"north": gateway.OrderCreated, "south": gateway.OrderFree} {
 		o, err := w.named.Order(t.Context(), merchant, "A-1")
