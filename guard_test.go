@@ -152,10 +152,10 @@ func TestMemoryGuard_bounds(t *testing.T) {
 	}
 }
 
-// The texts of an order that is forgotten, or freed, count no longer.
+// The texts of an order that is forgotten, or freed, count no longer: the guard keeps as many new ones as at first.
 func TestMemoryGuard_bounds_counts(t *testing.T) {
 	t.Parallel()
-	const size = 1 << 20
+	const size, fit, remember = 8<<20 - 1<<10, 8, 10
 	text := strings.Repeat("x", size)
 	for name, round := range map[string]func(g *gateway.MemoryGuard, id string){
 		"Remember": func(g *gateway.MemoryGuard, id string) { settle(t, g, id, created(text)) },
@@ -170,17 +170,44 @@ func TestMemoryGuard_bounds_counts(t *testing.T) {
 			findAbsent(t, g, id)
 		},
 	} {
-		g := &gateway.MemoryGuard{Remember: 3}
+		g := &gateway.MemoryGuard{Remember: remember}
 		settle(t, g, "unknown", gateway.OrderRecord{Body: []byte(text)})
-		for i := range 80 { // more than is kept
+		for i := range remember + fit {
 			round(g, fmt.Sprint(i))
 		}
-		settle(t, g, "last", created(text))
-		for _, id := range []string{"unknown", "last"} {
-			known, _ := ask(t, g, id)
-			assert.Equal(t, size, len(known.Invoice)+len(known.Body), "%s: %s", name, id)
+		for i := range remember {
+			settle(t, g, fmt.Sprint("last ", i), created(text))
+		}
+		known, _ := ask(t, g, "unknown")
+		assert.Len(t, known.Body, size, name)
+		for i := range remember {
+			known, state := ask(t, g, fmt.Sprint("last ", i))
+			require.Equal(t, gateway.OrderCreated, state, name)
+			assert.Equal(t, i > remember-fit, len(known.Invoice) == size, "%s: %d", name, i)
 		}
 	}
+}
+
+// Of the attempts of unknown outcome of one order the first is remembered, and the last seven.
+func TestMemoryGuard_attempts(t *testing.T) {
+	t.Parallel()
+	var g gateway.MemoryGuard
+	for i := range 10 {
+		o := gateway.Order{Gateway: inMemoryURL, Request: order("A-17"), Resubmit: true}
+		lease, err := g.Begin(t.Context(), o)
+		require.NoError(t, err)
+		o.Attempt = lease.Attempt
+		_, err = g.End(t.Context(), o, gateway.OrderRecord{Request: o.Request, Cause: fmt.Sprint(i)})
+		require.NoError(t, err)
+	}
+	o, err := g.Order(t.Context(), "", "A-17")
+	require.NoError(t, err)
+	var causes []string
+	for _, r := range append(o.Earlier, o.Record) {
+		causes = append(causes, r.Cause)
+	}
+	assert.Equal(t, []string{"0", "3", "4", "5", "6", "7", "8", "9"}, causes)
+	assert.Equal(t, 10, o.Attempts)
 }
 
 // heapOf returns how many of the bytes that fill allocates stay in use.
