@@ -1,6 +1,8 @@
 package gateway_test
 
 import (
+	"compress/flate"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -532,6 +534,36 @@ func TestResponse_tooLarge(t *testing.T) {
 		_, err = s.call(t.Context(), cannedClient(t, s.status, body+" "))
 		assertTooLarge(t, s, err)
 	})
+}
+
+// A read asks again for a body that was damaged on its way. An invoice is not sent again.
+func TestResponse_damaged(t *testing.T) {
+	t.Parallel()
+	for name, damage := range map[string]error{
+		"a corrupt stream": flate.CorruptInputError(1), "no header of gzip": gzip.ErrHeader, "another checksum": gzip.ErrChecksum,
+	} {
+		forEach(t, name, func(t *testing.T, s subject) {
+			synctest.Test(t, func(t *testing.T) {
+				sent := 0
+				c := newClient(t, "http://localhost", through(func(*http.Request) (*http.Response, error) {
+					response := reply(s.status, s.body())
+					if sent++; sent == 1 {
+						response.Body = io.NopCloser(brokenReader{fmt.Errorf("body: %w", damage)})
+					}
+					return response, nil
+				}))
+				got, err := s.call(t.Context(), c)
+				assertInvariants(t, got, err)
+				if s.write {
+					assert.ErrorIs(t, decodeErrorOf(t, s, err), damage)
+					assert.Equal(t, 1, sent)
+					return
+				}
+				require.NoError(t, err)
+				assert.Equal(t, 2, sent)
+			})
+		})
+	}
 }
 
 // A body is closed once, whatever the response, and with it the attempt is over:
