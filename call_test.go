@@ -44,7 +44,7 @@ func headerWith(pairs ...string) http.Header {
 }
 
 // Each method sends this one request and nothing else, and reads the response.
-// I-4, I-5, I-27
+// I-2, I-4, I-5, I-27
 func TestClient_Wire(t *testing.T) {
 	t.Parallel()
 	public := headerWith("Cache-Control", "no-cache")
@@ -130,7 +130,7 @@ func TestClient_missingAPIKey(t *testing.T) {
 }
 
 // An argument arrives as one segment of the path, whatever is in it, or is refused. Package endpoint tests all texts.
-// I-15, I-16, I-23 to I-25, I-149
+// I-15, I-16, I-23, I-24, I-25, I-149
 func TestClient_Wire_pathArguments(t *testing.T) {
 	t.Parallel()
 	for _, call := range []struct {

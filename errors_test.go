@@ -64,7 +64,7 @@ func respondAlways(status int) tripper {
 
 // Errors as the client returns them: the transport and the call that cause each, its exact text, what it means for the
 // order, and all that errors.Is finds.
-// I-35 to I-37, I-150, I-152, I-153, I-156, I-158, I-160
+// I-35, I-36, I-37, I-150, I-152, I-153, I-156, I-158, I-160
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	const lost = `gateway: create_invoice: outcome unknown: an invoice for order "A-17" may exist, look it up before sending it again: `

@@ -230,7 +230,7 @@ func TestClient_CreateInvoice_refuses(t *testing.T) {
 
 // The body of an invoice: every member is sent as it is given, the optional ones only when they are set, and no text is
 // more than a JSON string.
-// I-7, I-33, I-110 to I-119, I-121
+// I-7, I-33, I-110, I-114, I-115, I-116, I-117, I-118, I-119, I-121
 func TestClient_CreateInvoice_body(t *testing.T) {
 	t.Parallel()
 	full := func(r *gateway.InvoiceRequest) {
