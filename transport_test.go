@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"bufio"
 	"bytes"
+	"compress/flate"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -378,12 +379,21 @@ func TestRetry_RetryAfter(t *testing.T) {
 }
 
 // A wait that would end after the caller's deadline does not begin: what is known is worth
-// more than the end of the time. A budget that is empty ends a call as well.
+// more than the end of the time. A budget that is empty ends a call as well, and retries that help do not empty it.
 func TestRetry_noFurtherAttempt(t *testing.T) {
 	t.Parallel()
 	const late, empty = "(the next one would be after the deadline)", "the retry budget was empty"
 	long, quick := gateway.RetryPolicy{BaseDelay: 1000 * time.Hour, MaxDelay: 1000 * time.Hour}, gateway.RetryPolicy{BaseDelay: 1, MaxDelay: 1}
 	lost := func() (*http.Response, error) { return nil, refusedConnection("connect") }
+	everyOther := func(fails func() (*http.Response, error)) func() (*http.Response, error) {
+		n := 0
+		return func() (*http.Response, error) {
+			if n++; n%2 == 1 {
+				return fails()
+			}
+			return reply(201, enveloped(withdrawalJSON)), nil
+		}
+	}
 	for _, tt := range []struct {
 		name     string
 		write    bool
@@ -399,6 +409,7 @@ func TestRetry_noFurtherAttempt(t *testing.T) {
 		{"80 reads fail with 500", false, quick, saysStatus(500), 80, 35, empty},
 		{"80 reads are limited by 429, which costs nothing", false, quick, saysStatus(429), 80, 160, `429: "No." (3 attempts)`},
 		{"80 invoices are not sent", true, quick, lost, 80, 35, empty},
+		{"80 reads succeed when they are tried again", false, quick, everyOther(saysStatus(500)), 80, 80, ""},
 	} {
 		inBubble(t, tt.name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -415,6 +426,10 @@ func TestRetry_noFurtherAttempt(t *testing.T) {
 				}
 			}
 			assert.Equal(t, tt.calls+tt.retries, tries)
+			if tt.text == "" {
+				assert.NoError(t, err)
+				return
+			}
 			assertInvariants(t, nil, err)
 			assert.ErrorContains(t, err, tt.text)
 			assert.NotErrorIs(t, err, context.DeadlineExceeded)
@@ -430,6 +445,11 @@ func TestRetry_lastAttempt(t *testing.T) {
 	t.Parallel()
 	errShutdown := errors.New("shutting down")
 	lost := func() (*http.Response, error) { return nil, refusedConnection("read") }
+	damaged := func() (*http.Response, error) {
+		resp := reply(201, "")
+		resp.Body = io.NopCloser(brokenReader{flate.CorruptInputError(1)})
+		return resp, nil
+	}
 	for _, tt := range []struct {
 		name      string
 		responses []func() (*http.Response, error)
@@ -439,6 +459,7 @@ func TestRetry_lastAttempt(t *testing.T) {
 	}{
 		{"a refusal", []func() (*http.Response, error){lost, saysStatus(503), saysStatus(404)}, 3, `gateway: withdrawal: 404: "No." (3 attempts)`, gateway.ErrNotFound},
 		{"no response", []func() (*http.Response, error){saysStatus(503), lost}, 3, "gateway: withdrawal: dial: dial tcp: read: connection refused; last status 503 (3 attempts)", nil},
+		{"a success after a body that was damaged on the way", []func() (*http.Response, error){damaged, respondWith(201, enveloped(withdrawalJSON))}, 2, "", nil},
 		{"a success", []func() (*http.Response, error){saysStatus(503), lost, respondWith(201, enveloped(withdrawalJSON))}, 3, "", nil},
 		{"the context ends in a wait", []func() (*http.Response, error){saysStatus(503, "Retry-After", "20")}, 1, "gateway: withdrawal: backoff: context canceled: shutting down; last status 503", errShutdown},
 	} {
