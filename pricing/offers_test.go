@@ -39,7 +39,7 @@ func TestNewOffers(t *testing.T) {
 	t.Parallel()
 	const (
 		lower, upper = `{"coin":{"id":"8ee74576-0bcf-4bfa-9c0c-de1a8cc8fa6b"}}`, `{"coin":{"id":"8EE74576-0BCF-4BFA-9C0C-DE1A8CC8FA6B"}}`
-		several      = "gateway: new_offers: coinSymbol: \"BTC\" is the symbol of several coins in the listing: the rate may be that of another, and so may the invoice"
+		several      = "gateway: new_offers: coinSymbol: \"BTC\" is the symbol of several coins in the listing: the rate, and the invoice, may be for another one"
 	)
 	type pairs []gateway.CoinNetwork
 	btc, usdt := paid("BTC", "N", 8, "0.00001000"), paid("USDT", "N", 6, "1.00000000")
