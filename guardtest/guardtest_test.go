@@ -205,7 +205,7 @@ var mistakes = map[string]struct {
 		e.Record.Request.Amount = e.Record.Request.Amount.Round(6)
 		return r.End(e, now)
 	}}},
-	"it knows one merchant":       {"the orders of two merchants are two", mistake{key: func(o gateway.Order) string { return o.Key() }}},
+	"it knows one merchant":       {"the orders of two merchants are two, however their names are written", mistake{key: func(o gateway.Order) string { return o.Key() }}},
 	"it joins names with a colon": {"the orders of two merchants are two, however their names are written", mistake{key: func(o gateway.Order) string { return o.Merchant + ":" + o.Key() }}},
 	"it folds case of merchants":  {"the orders of two merchants are two, however their names are written", mistake{key: func(o gateway.Order) string { return strings.ToLower(o.Merchant) + "\x00" + o.Key() }}},
 	"it trims merchants":          {"the orders of two merchants are two, however their names are written", mistake{key: func(o gateway.Order) string { return strings.TrimSpace(o.Merchant) + "\x00" + o.Key() }}},

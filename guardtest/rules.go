@@ -228,24 +228,18 @@ var rules = []rule{
 			o.Merchant = pair[0]
 			return o
 		}
-		for i, pair := range pairs {
-			s.end(s.first, s.acquire(s.first, orderOfPair(pair)), success, fmt.Sprint(i))
+		var held []gateway.Order
+		for _, pair := range pairs {
+			held = append(held, s.acquire(s.first, orderOfPair(pair)))
+		}
+		for i, o := range held {
+			s.end(s.first, o, success, fmt.Sprint(i))
 		}
 		for i, pair := range pairs {
 			if known := s.want(s.first, orderOfPair(pair), gateway.OrderCreated); string(known.Invoice) != fmt.Sprint(i) {
 				s.Errorf("%q has the invoice %s, want %d", pair, known.Invoice, i)
 			}
 		}
-	}},
-	{name: "the orders of two merchants are two", check: func(s *store) {
-		other := orderOf(id)
-		other.Merchant = "south"
-		held := s.acquire(s.first, orderOf(id))
-		again := s.acquire(s.first, other)
-		s.end(s.first, again, success, invoice)
-		s.end(s.first, held, rejected, "")
-		s.want(s.first, orderOf(id), gateway.OrderFree)
-		s.want(s.first, other, gateway.OrderCreated)
 	}},
 	{name: "orders with different identifiers are different orders", check: func(s *store) {
 		ids := []string{

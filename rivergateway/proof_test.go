@@ -162,17 +162,15 @@ func (p *proof) start(name string, errs *bytes.Buffer) *exec.Cmd {
 	task := p.task
 	task.Name = name
 	text, err := json.Marshal(task)
-	if err == nil {
-		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "GOMAXPROCS=2", processEnv+"="+string(text))
-		cmd.Stderr = errs
-		if err = cmd.Start(); err == nil {
-			p.running[name] = cmd.Process
-			return cmd
-		}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "GOMAXPROCS=2", processEnv+"="+string(text))
+	cmd.Stderr = errs
+	if err := errors.Join(err, cmd.Start()); err != nil {
+		p.t.Error(err)
+		return nil
 	}
-	p.t.Error(err)
-	return nil
+	p.running[name] = cmd.Process
+	return cmd
 }
 
 // deploy stops one process after the other, with StopAndCancel.
@@ -361,64 +359,45 @@ const (
 	proofRetry  = 200 * time.Millisecond
 )
 
-func work(text string) int {
-	var p process
-	err := json.Unmarshal([]byte(text), &p)
-	if err == nil {
-		err = p.run()
-	}
+// must ends the process after an error, which its parent reports.
+func must[T any](value T, err error) T {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		return 1
+		os.Exit(1)
 	}
-	return 0
+	return value
 }
 
-func (p process) run() error {
+func work(text string) {
+	var p process
+	must(0, json.Unmarshal([]byte(text), &p))
 	stopped, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer cancel()
-	pool, err := pgxpool.New(context.Background(), p.DSN+"&pool_max_conns=6")
-	if err != nil {
-		return err
-	}
+	pool := must(pgxpool.New(context.Background(), p.DSN+"&pool_max_conns=6"))
 	defer pool.Close()
-	engine, err := p.engine(pool)
-	if err != nil {
-		return err
-	}
-	if err := engine.Start(context.Background()); err != nil {
-		return err
-	}
+	engine := p.engine(pool)
+	must(0, engine.Start(context.Background()))
 	<-stopped.Done()
-	return engine.StopAndCancel(context.Background())
+	must(0, engine.StopAndCancel(context.Background()))
 }
 
-func (p process) engine(pool *pgxpool.Pool) (*river.Client[pgx.Tx], error) {
-	guard, err := sqlguard.New(stdlib.OpenDBFromPool(pool), sqlguard.WithLease(proofLease))
-	if err != nil {
-		return nil, err
-	}
-	jobs, err := New(Config{
-		Guard: guard, Pool: pool, BaseURL: p.URL, APIKey: "a-key-for-tests",
+func (p process) engine(pool *pgxpool.Pool) *river.Client[pgx.Tx] {
+	jobs := must(New(Config{
+		Guard: must(sqlguard.New(stdlib.OpenDBFromPool(pool), sqlguard.WithLease(proofLease))), Pool: pool, BaseURL: p.URL, APIKey: "a-key-for-tests",
 		Options: []gateway.Option{
 			gateway.WithUserAgent(p.Name), gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1, InvoiceTimeout: proofCall}),
 		},
 		OnInvoice: p.onInvoice, RunTimeout: proofRun,
-	})
-	if err != nil {
-		return nil, err
-	}
+	}))
 	jobs.inFlight = time.Second
 	workers := river.NewWorkers()
-	if err := jobs.AddWorkers(workers); err != nil {
-		return nil, err
-	}
-	return river.NewClient(riverpgxv5.New(pool), &river.Config{
+	must(0, jobs.AddWorkers(workers))
+	return must(river.NewClient(riverpgxv5.New(pool), &river.Config{
 		ID: p.Name, Workers: workers, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 2}},
 		Logger: slog.New(slog.DiscardHandler), TestOnly: true, JobTimeout: proofRun, RescueStuckJobsAfter: proofRescue,
 		RetryPolicy: retrySoon{}, Middleware: []rivertype.Middleware{p.middleware()},
 		FetchPollInterval: 500 * time.Millisecond,
-	})
+	}))
 }
 
 type retrySoon struct{}
@@ -450,14 +429,7 @@ func (p process) middleware() rivertype.WorkerMiddleware {
 // report reports the progress of the process, and waits for the response, which does not arrive if the process is
 // killed.
 func (p process) report(point string) {
-	req, err := http.NewRequest(http.MethodGet, p.URL+"/progress/"+point, nil)
-	if err != nil {
-		panic(err)
-	}
+	req := must(http.NewRequest(http.MethodGet, p.URL+"/progress/"+point, nil))
 	req.Header.Set("User-Agent", p.Name)
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		panic(err)
-	}
-	_ = resp.Body.Close()
+	_ = must(http.DefaultClient.Do(req)).Body.Close()
 }

@@ -231,31 +231,16 @@ func TestConnection_dead(t *testing.T) {
 func TestConnection_pgxpool(t *testing.T) {
 	w := newPostgres(t)
 	w.guard(t)
-	pool, err := pgxpool.New(t.Context(), w.dsn+"&pool_max_conns=3")
+	pool, err := pgxpool.New(t.Context(), w.dsn+"&pool_max_conns=1")
 	check(t, err)
 	t.Cleanup(pool.Close)
-	for _, conn := range acquireAll(t, pool, 3) {
-		_, err := conn.Exec(t.Context(), "SET default_transaction_read_only = on")
-		check(t, err)
-		conn.Release()
-	}
+	_, err = pool.Exec(t.Context(), "SET default_transaction_read_only = on")
+	check(t, err)
 	db := stdlib.OpenDBFromPool(pool)
 	t.Cleanup(func() { check(t, db.Close()) })
 	g, err := New(db, WithTable(w.table))
 	check(t, err)
-	for range 3 {
-		g.once(t, rand.Text(), gateway.OutcomeSucceeded)
-	}
-}
-
-func acquireAll(t *testing.T, pool *pgxpool.Pool, count int) (all []*pgxpool.Conn) {
-	t.Helper()
-	for range count {
-		conn, err := pool.Acquire(t.Context())
-		check(t, err)
-		all = append(all, conn)
-	}
-	return all
+	g.once(t, order, gateway.OutcomeSucceeded)
 }
 
 // A load is workers that begin and end orders.
