@@ -1,7 +1,6 @@
 package attempt
 
 import (
-	"errors"
 	"math"
 	"math/rand/v2"
 	"net/http"
@@ -37,7 +36,7 @@ func IsThrottled(status int) bool {
 func After(h http.Header) time.Duration {
 	text := h.Get("Retry-After")
 	seconds, err := strconv.ParseUint(text, 10, 63)
-	if errors.Is(err, strconv.ErrRange) || seconds > uint64(math.MaxInt64/time.Second) {
+	if seconds > uint64(math.MaxInt64/time.Second) {
 		return math.MaxInt64
 	}
 	if err == nil {
