@@ -218,8 +218,8 @@ func only(result doc.Node) (record doc.Node) {
 // amountNames are the names of the amount of a record, the most telling one first.
 var amountNames = [...]string{"balance", "amount", "available"}
 
-// amountIn reads an amount, or a record with one. The coin is that of a record that names none. The error is
-// about the value at.
+// amountIn reads an amount, or a record with one. If the record names no coin, it is of the given one. The error
+// is about the value at.
 func (q BalanceQuery) amountIn(n doc.Node, coin string) (a BalanceAmount, at doc.Node, err error) {
 	named, err := coinOf(n)
 	if err != nil && (coin == "" || !errors.Is(err, errNoCoin)) {

@@ -236,7 +236,7 @@ func TestBalance_Total_severalCoins(t *testing.T) {
 	}
 }
 
-// A page of a list is not all of it: its total is not taken for that of a coin.
+// A page of a list is not all of it: its total is not the total of a coin.
 // I-105
 func TestClient_Balance_page(t *testing.T) {
 	t.Parallel()
@@ -350,7 +350,7 @@ func TestClient_Balance_skipped(t *testing.T) {
 	})
 }
 
-// An amount that is made by hand can be of any size. One that would take for ever to add is refused.
+// An amount that is made by hand can be of any size. If adding it would take for ever, it is refused.
 func TestBalance_Total_madeByHand(t *testing.T) {
 	t.Parallel()
 	for _, amount := range []decimal.Decimal{decimal.New(1, 100_000_000), decimal.NewFromBigInt(new(big.Int).Lsh(big.NewInt(1), 1<<20), 0)} {

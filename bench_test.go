@@ -139,11 +139,11 @@ func BenchmarkCoinNetworks(b *testing.B) {
 
 // What a call takes of memory does not depend on the machine, so that it can be
 // guarded where time cannot. That a lookup allocates nothing is tested with the
-// cache and the catalog. The tests are not parallel: what is counted is what
-// the whole program allocates.
+// cache and the catalog. The tests are not parallel: they count
+// the allocations of the whole program.
 
-// Of what is counted, 6 allocations and 550 bytes are the transport's, and 2 and 350 more
-// net/http's for a body. Each invoice is for another order, since the guard refuses a
+// The transport makes 6 of the allocations, with 550 bytes, and net/http 2 more for a body,
+// with 350 bytes. Each invoice is for another order, since the guard refuses a
 // second one.
 func TestAllocations_call(t *testing.T) {
 	ctx, invoice, known, orders := context.Background(), order("A-17"), order("A-18"), 0
@@ -190,13 +190,13 @@ func TestAllocations_call(t *testing.T) {
 }
 
 // A record takes the same in a listing of any length: its identifier, and no memory but for the text of the response, the
-// tree of its values, and what is in the result. What is allocated besides, all of it together, is more than is in use at any one
+// tree of its values, and the result. All other allocations together are more than is in use at any one
 // time.
 func TestAllocations_record(t *testing.T) {
 	const (
-		toBegin = 750       // allocations, most of which read a coin or a network for the first time
+		toBegin = 750       // allocations, most of them to read a coin or a network for the first time
 		besides = 256 << 10 // bytes
-		first   = 32 << 10  // bytes of what is in the result once
+		first   = 32 << 10  // bytes that the result has once
 		most    = 480       // bytes of a record
 	)
 	for _, n := range []int{100, 1000, 5000, 10_000} {
@@ -294,7 +294,7 @@ func recordsJSON(n, coins, networks, fees int) string {
 	return "[" + strings.Join(records, ",") + "]"
 }
 
-// listingOf is a response with n pairs, of which 1,000 differ.
+// listingOf is a response with n pairs, 1,000 of them different.
 func listingOf(n int) string {
 	some := strings.Trim(recordsJSON(min(n, 1000), 40, 12, 7), "[]")
 	return enveloped("[" + strings.Repeat(some+",", max(n/1000, 1)-1) + some + "]")

@@ -404,7 +404,7 @@ func keyFromEnv() (key, from string, err error) {
 }
 
 // APIKeyFile returns a source for [WithAPIKeySource] that reads the key from a file at each call. The
-// file, or the one that a link points to, is regular and has the key alone on one line, without quotes and
+// file, or the target of a link, is regular and has the key alone on one line, without quotes and
 // without NAME= before it. To change the key, rename a new file over it. An error shows neither the name
 // nor the content of the file.
 func APIKeyFile(name string) func(context.Context) (string, error) {

@@ -138,7 +138,7 @@ func assertLeftOut(t testing.TB, s subject, body, pointer string, reasons ...str
 	}
 }
 
-// What a payment does not need does not take a pair off sale, and what is not known of a withdrawal allows none.
+// A missing field takes a pair off sale only if a payment needs it; a missing field of withdrawals allows none.
 // I-52
 func TestClient_CoinNetworks_needless(t *testing.T) {
 	t.Parallel()
@@ -171,7 +171,7 @@ func TestClient_CoinNetworks_needless(t *testing.T) {
 	}
 }
 
-// What is told of a record that was left out.
+// The report about a skipped record.
 func TestClient_CoinNetworks_skipped(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -450,7 +450,7 @@ func sanitize(err error, keys redact.Redactor) error {
 	}
 }
 
-// isOwn reports whether an error wraps an error of this package, which a caller would take for that of this call.
+// isOwn reports whether an error wraps an error of this package, which a caller would take for the error of this call.
 func isOwn(err error) bool {
 	_, own := errors.AsType[callError](err)
 	return own || errors.Is(err, ErrInvalidArgument)

@@ -549,7 +549,7 @@ func ExampleFromEnv() {
 	// Output: 0.48215003 <nil>
 }
 
-// run runs the server of a shop until ctx ends, such as that of signal.NotifyContext for SIGTERM.
+// run runs the server of a shop until ctx ends, such as the context of signal.NotifyContext for SIGTERM.
 func run(ctx context.Context, client *gateway.Client, server *http.Server, listener net.Listener) error {
 	starting, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -687,7 +687,7 @@ func Example_queue() {
 		{"the job runs again by mistake", context.Background(), "A-17", gatewaytest.FaultRefuse(429, "too many requests")},
 		{"the service refuses it", context.Background(), "A-18", gatewaytest.FaultRefuse(422, "no such currency")},
 		{"the service is busy", context.Background(), "A-19", gatewaytest.FaultRefuse(429, "too many requests")},
-		{"the worker is told to stop", stopped, "A-20", gatewaytest.Fault{}},
+		{"the worker has to stop", stopped, "A-20", gatewaytest.Fault{}},
 		{"the order has no id", context.Background(), "", gatewaytest.Fault{}},
 	} {
 		gw.ClearFaults()
@@ -700,6 +700,6 @@ func Example_queue() {
 	// the job runs again by mistake: unknown, final: true
 	// the service refuses it: rejected, final: true
 	// the service is busy: rejected, final: false
-	// the worker is told to stop: not sent, final: false
+	// the worker has to stop: not sent, final: false
 	// the order has no id: not sent, final: true
 }

@@ -377,7 +377,7 @@ func (g *MemoryGuard) Order(_ context.Context, merchant, orderID string) (OrderS
 }
 
 // Pending returns the orders of unknown outcome of every merchant, which a person must look up at the gateway.
-// The one that has been unknown longest comes first. A negative Most is an [*ArgumentError].
+// The order that has been unknown longest comes first. A negative Most is an [*ArgumentError].
 func (g *MemoryGuard) Pending(_ context.Context, q PendingQuery) ([]OrderStatus, error) {
 	if q.Most < 0 {
 		return nil, &ArgumentError{Operation: "pending", Name: "q.Most", Reason: "must not be negative"}

@@ -223,7 +223,7 @@ func saysStatus(status int, headers ...string) func() (*http.Response, error) {
 // once turns retries off.
 func once() gateway.Option { return gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1}) }
 
-// assertInvariants asserts what is true of every call.
+// assertInvariants asserts the rules that every call keeps.
 func assertInvariants(t testing.TB, result any, err error) {
 	t.Helper()
 	assert.Empty(t, invariant.Broken(result, err))
@@ -544,7 +544,7 @@ func assertRefused(t testing.TB, err error, op, name, reason string) {
 	assertInvariants(t, nil, err)
 }
 
-// collect returns an observer that appends what it is told of drift.
+// collect returns an observer that appends each drift.
 func collect(all *[]gateway.Drift) gateway.Option {
 	return gateway.WithObserver(gateway.Observer{Drift: func(_ context.Context, d gateway.Drift) { *all = append(*all, d) }})
 }

@@ -56,7 +56,7 @@ const (
 // function of [WithInvoiceDecoder] reads Details from it.
 type Invoice struct {
 	OrderID string          `json:"orderId"`      // the order of the request
-	Raw     json.RawMessage `json:"raw,omitzero"` // the result of the response; if Replayed, the one that the [OrderGuard] has, or a person recorded; nil if there is none
+	Raw     json.RawMessage `json:"raw,omitzero"` // the result of the response; if Replayed, the invoice that the [OrderGuard] has, or a person recorded; nil if there is none
 
 	// Replayed is true if another call created the invoice, and the [OrderGuard] returned it.
 	Replayed bool `json:"replayed"`

@@ -86,7 +86,7 @@ const (
 	// was not requested, which fails with [ErrResponseMismatch].
 	DriftMismatch DriftKind = "mismatch"
 	// DriftUnexpectedValue is a value that was accepted although it is unusual: a success
-	// message that is neither the documented one nor that of [WithSuccessMessage], a meta
+	// message that is neither documented nor set by [WithSuccessMessage], a meta
 	// that is not empty, a number instead of a text, an unreadable time, a status in lower
 	// case, a missing exchange rate, an amount under a name that is hardly a symbol.
 	DriftUnexpectedValue DriftKind = "unexpected value"

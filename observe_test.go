@@ -352,7 +352,7 @@ func timeless(t *testing.T, log *bytes.Buffer) []string {
 	return lines
 }
 
-// Observers are told in the order of their options, and of the end in reverse, each with
+// Observers run in the order of their options, and at the end in reverse, each with
 // the context that the starts before have made.
 func TestWithObserver_adds(t *testing.T) {
 	t.Parallel()

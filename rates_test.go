@@ -65,7 +65,7 @@ func TestClient_ExchangeRates_forms(t *testing.T) {
 	}
 }
 
-// The time of rates is that of the response, less its age in a cache.
+// The time of rates is the time of the response, less its age in a cache.
 // I-99
 func TestClient_ExchangeRates_age(t *testing.T) {
 	t.Parallel()
@@ -247,7 +247,7 @@ func TestClient_ExchangeRates_lowerCase(t *testing.T) {
 	}
 }
 
-// What a caller's function returns is checked, and its error is that of the call.
+// The result of a caller's function is checked, and its error fails the call.
 func TestWithDecoder(t *testing.T) {
 	t.Parallel()
 	huge, errMine := decimal.New(1, 1_000_000), errors.New("no accounts for "+canary)

@@ -238,7 +238,7 @@ func TestSynctestRecipe_Withdrawal(t *testing.T) {
 	})
 }
 
-// What the documentation shows is what is compiled and run here.
+// The code in the documentation is compiled and run here.
 func TestSynctestRecipe_IsInTheDocumentation(t *testing.T) {
 	t.Parallel()
 	_, recipe, _ := strings.Cut(fileText(t, "source_test.go"), "\nfunc TestSynctestRecipe_Withdrawal")

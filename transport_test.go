@@ -201,7 +201,7 @@ func TestClient_contextEndsInAnAttempt(t *testing.T) {
 }
 
 // A retry of a read that got 502, 503 or 504 dials anew, and so do later reads: the name of
-// the host may lead to one that works. It does so once a second.
+// the name may lead to a host that works. It does so once a second.
 func TestClient_retryDialsAnew(t *testing.T) {
 	t.Parallel()
 	wrap := func(next http.RoundTripper) http.RoundTripper { return tripper(next.RoundTrip) }
@@ -221,7 +221,7 @@ func TestClient_retryDialsAnew(t *testing.T) {
 		{"504", 504, nil, 1, 2, 0},
 		{"429, which another host would say too", 429, nil, 1, 1, 3},
 		{"503 without a retry", 503, []gateway.Option{once()}, 1, 1, 3},
-		{"two that do not work, of which the second is met in the same second", 503, nil, 2, 2, 3},
+		{"two hosts that do not work, the second one met in the same second", 503, nil, 2, 2, 3},
 		{"a caller's transport", 503, through(&http.Transport{}), 1, 2, 0},
 		{"a middleware", 503, []gateway.Option{gateway.WithMiddleware(wrap)}, 1, 2, 0},
 		{"a middleware around a caller's transport", 503, append(through(&http.Transport{}), gateway.WithMiddleware(wrap)), 1, 2, 0},
@@ -378,7 +378,7 @@ func TestRetry_RetryAfter(t *testing.T) {
 	}
 }
 
-// A wait that would end after the caller's deadline does not begin: what is known is worth
+// A wait that would end after the caller's deadline does not begin: the failure at hand is worth
 // more than the end of the time. A budget that is empty ends a call as well, and retries that help do not empty it.
 func TestRetry_noFurtherAttempt(t *testing.T) {
 	t.Parallel()
@@ -486,7 +486,7 @@ func TestRetry_lastAttempt(t *testing.T) {
 }
 
 // Attempts have a timeout each, and a create-invoice a longer one. The Timeout of the
-// caller's http.Client is that of one attempt, too.
+// caller's http.Client limits one attempt, too.
 // I-11
 func TestRetry_attemptTimeouts(t *testing.T) {
 	t.Parallel()
@@ -498,7 +498,7 @@ func TestRetry_attemptTimeouts(t *testing.T) {
 	}{
 		{"the defaults", gateway.RetryPolicy{}, 0, 15 * time.Second, time.Minute},
 		{"both are set", gateway.RetryPolicy{AttemptTimeout: time.Second, InvoiceTimeout: 2 * time.Second}, 0, time.Second, 2 * time.Second},
-		{"that of the caller's client", gateway.RetryPolicy{}, 7 * time.Second, 7 * time.Second, 7 * time.Second},
+		{"the timeout of the caller's client", gateway.RetryPolicy{}, 7 * time.Second, 7 * time.Second, 7 * time.Second},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -99,7 +99,7 @@ func TestClient_WaitWithdrawal_RetryAfter(t *testing.T) {
 
 const page = "<html><body>Just a moment...</body></html>"
 
-// A wait ends with COMPLETED, in any case of letters, and not with what is not the service's own word.
+// A wait ends with COMPLETED, in any case of letters, and only the service itself can end it otherwise.
 // I-12, I-139, I-141, I-144, I-171
 func TestClient_WaitWithdrawal(t *testing.T) {
 	t.Parallel()
@@ -268,9 +268,9 @@ func TestClient_WaitWithdrawal_final(t *testing.T) {
 		{"FAILED in another case", gateway.WaitOptions{}, withdrawalIn("Failed"), "FAILED", `"FAILED", polls: 4: the service reports FAILED`, gateway.ErrWithdrawalFailed},
 		{"one of the options", named, withdrawalIn("CANCELED"), "CANCELED", `"CANCELED", polls: 4: `, gateway.ErrFinalStatus},
 		{"one of the options, in another case", named, withdrawalIn("Canceled"), "Canceled", `"Canceled", polls: 4: `, gateway.ErrFinalStatus},
-		{"one of a record of which a field cannot be read", named, unreadable("CANCELED"), "PENDING", `"CANCELED", polls: 4: `, gateway.ErrFinalStatus},
-		{"FAILED in a record of which a field cannot be read", gateway.WaitOptions{}, unreadable("FAILED"), "PENDING", `"FAILED", polls: 4: `, gateway.ErrWithdrawalFailed},
-		{"COMPLETED in a record of which a field cannot be read", gateway.WaitOptions{}, unreadable("COMPLETED"), "PENDING", `"COMPLETED", polls: 4: `, nil},
+		{"a final status beside a field that cannot be read", named, unreadable("CANCELED"), "PENDING", `"CANCELED", polls: 4: `, gateway.ErrFinalStatus},
+		{"FAILED beside a field that cannot be read", gateway.WaitOptions{}, unreadable("FAILED"), "PENDING", `"FAILED", polls: 4: `, gateway.ErrWithdrawalFailed},
+		{"COMPLETED beside a field that cannot be read", gateway.WaitOptions{}, unreadable("COMPLETED"), "PENDING", `"COMPLETED", polls: 4: `, nil},
 	} {
 		inBubble(t, tt.name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
@@ -402,7 +402,7 @@ func TestClient_WaitWithdrawal_ContextEnds(t *testing.T) {
 
 func TestClient_WaitWithdrawal_Arguments(t *testing.T) {
 	t.Parallel()
-	w := serve(t, respond(201, enveloped(strings.Replace(withdrawalJSON, "PENDING", "COMPLETED", 1)))) // what is sent ends at once
+	w := serve(t, respond(201, enveloped(strings.Replace(withdrawalJSON, "PENDING", "COMPLETED", 1)))) // the wait ends at once
 	c := newClient(t, w.URL)
 	keyless, err := gateway.New(w.URL, "", gateway.WithoutAPIKey())
 	require.NoError(t, err)
@@ -493,7 +493,7 @@ func TestClient_WaitWithdrawal_unreadableField(t *testing.T) {
 	}
 }
 
-// A status that is not documented is told once in each wait, with its text, however many polls see it.
+// An unknown status is reported once in each wait, with its text, however many polls see it.
 // I-144
 func TestClient_WaitWithdrawal_unknownStatus(t *testing.T) {
 	t.Parallel()

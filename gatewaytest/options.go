@@ -30,7 +30,7 @@ func WithAPIKey(key string) Option {
 }
 
 // A Seed is the data with which a server starts, see [WithSeed]. A nil field means the default data; an
-// empty one that is not nil means no data.
+// empty field that is not nil means no data.
 type Seed struct {
 	Coins       []CoinNetwork  `json:"coins"`       // see [Server.Catalog]
 	Rates       []Rate         `json:"rates"`       // see [Server.Rates]

@@ -38,7 +38,7 @@ func ToCoin(rates *gateway.ExchangeRates, price decimal.Decimal, fiat, coinSymbo
 	return toCoin(op, price, unit, precision)
 }
 
-// toCoin converts a price to units of a coin, each of which costs unit.
+// toCoin converts a price to units of a coin. One of them costs unit.
 func toCoin(op string, price, unit decimal.Decimal, precision int) (decimal.Decimal, error) {
 	if reason := checkConverted(price); reason != "" {
 		return decimal.Decimal{}, refused(op, "price", reason)

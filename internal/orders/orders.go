@@ -185,7 +185,7 @@ func (r Row[R]) End(e End[R], now int64) (Row[R], Answer) {
 	return r, Answer{Changed: true}
 }
 
-// learns reports whether a success has the gateway's own text of an invoice, of which the row has only a person's
+// learns reports whether a success has the gateway's own text of an invoice, while the row has only a person's
 // finding, or nothing.
 func (r *Row[R]) learns(made int, e End[R]) bool {
 	first := r.Invoices[made]

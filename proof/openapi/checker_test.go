@@ -56,7 +56,7 @@ func newChecker(t *testing.T, mounted string) *checker {
 	return &checker{router: router, requests: map[string]int{}}
 }
 
-// wrap returns the middleware. It forwards what is invalid too; violations reports it.
+// wrap returns the middleware. It forwards invalid messages too; violations reports them.
 func (k *checker) wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -129,7 +129,7 @@ func listed(query url.Values, params openapi3.Parameters) error {
 	return nil
 }
 
-// response validates a response. The validator ignores redirects, of which the
+// response validates a response. The validator ignores redirects, whose
 // document has none.
 func (k *checker) response(ctx context.Context, input *openapi3filter.RequestValidationInput, resp *httptest.ResponseRecorder) error {
 	k.mu.Lock()

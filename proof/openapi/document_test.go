@@ -39,7 +39,7 @@ func TestOpenAPI_not_shown(t *testing.T) {
 	encoded, err := document(t).MarshalJSON()
 	require.NoError(t, err)
 	text := string(encoded)
-	assert.Equal(t, 5, strings.Count(text, `"#/components/schemas/NotShown"`), "bodies of which the shape is not shown")
+	assert.Equal(t, 5, strings.Count(text, `"#/components/schemas/NotShown"`), "bodies whose shape is not shown")
 	assert.Equal(t, 14, strings.Count(text, `"x-not-shown":true`))
 	assert.Equal(t, 14, strings.Count(text, `"x-not-shown-reason":"`))
 }

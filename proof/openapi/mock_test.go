@@ -37,7 +37,7 @@ func exampleOf(t *testing.T, operation *openapi3.Operation, status int) string {
 }
 
 // startExamples serves the example of each operation, whatever it is asked, as a generic
-// mock does: that of its success, or that of its errors with a status that is not 0.
+// mock does: the example of its success, or of its errors if the status is not 0.
 func startExamples(t *testing.T, doc *openapi3.T, failure int) *gateway.Client {
 	t.Helper()
 	mux := http.NewServeMux() // has the templates of paths that OpenAPI has
@@ -95,7 +95,7 @@ func exampleArguments(t *testing.T, doc *openapi3.T) everycall.Values {
 }
 
 // Every call of the client reads what a mock made of the examples alone answers, and the
-// record is the one that the examples of the parameters ask for. Nothing in it is drift.
+// record is the record that the examples of the parameters ask for. Nothing in it is drift.
 func TestOpenAPI_examples_answer_every_call(t *testing.T) {
 	doc := document(t)
 	values := exampleArguments(t, doc)

@@ -271,7 +271,7 @@ func (w *world) arrived(a *attempted, body []byte, commit bool) {
 	}
 }
 
-// response is that of b, which is a success only if the invoice is there.
+// response answers as b says; a success needs an invoice.
 func (w *world) response(req *http.Request, a *attempted, b behavior, committed bool) *http.Response {
 	body := strings.NewReplacer("STATUS", strconv.Itoa(b.Status), "TEXT", strconv.Quote(http.StatusText(b.Status)),
 		"MESSAGE", strconv.Quote(b.Says)).Replace(b.Body)
@@ -339,7 +339,7 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// An account is what is known of one order.
+// An account is the history of one order.
 type account struct {
 	inFlight int       // attempts under way
 	calls    int       // calls under way
@@ -357,7 +357,7 @@ type account struct {
 	cancels int  // how often it was cancelled, and the buyer paid elsewhere
 }
 
-// A world is the gateway, its merchants, and what is wrong.
+// A world is the gateway, its merchants, and the violations.
 type world struct {
 	schedule
 	sync.Mutex
@@ -379,7 +379,7 @@ func (w *world) order(known string) *account {
 	return w.orders[known]
 }
 
-// note notes what is wrong. The lock is held.
+// note notes a violation. The lock is held.
 func (w *world) note(format string, args ...any) {
 	w.wrong = append(w.wrong, fmt.Sprintf(format, args...))
 }

@@ -215,7 +215,7 @@ const mostTries = 4
 
 // click is the merchant, who knows of a call whether there is an error, what [gateway.SafeToRetry] says of it, and
 // its [gateway.Outcome], and does literally what these say: he shows the invoice, calls again, cancels the order and
-// sends the buyer elsewhere, or keeps it open. What is true of one call does not bind another that is under way: he
+// sends the buyer elsewhere, or keeps it open. A statement about one call does not bind another that is under way: he
 // cancels if all clicks that were under way at once say so.
 func (w *world) click(client *gateway.Client, s step, how reading) (results []call.Result) {
 	if s.Absent {
@@ -326,7 +326,7 @@ func (w *world) call(client *gateway.Client, s step, first int) (r call.Result, 
 	defer w.Unlock()
 	o.calls--
 	r.Result, r.Repeatable = o.result, w.Idempotent
-	outlasted := s.Deadline == 0 && a.sent == 1 && a.read // a cancelled context does not cut what is being sent
+	outlasted := s.Deadline == 0 && a.sent == 1 && a.read // a cancelled context does not cut an invoice that is being sent
 	if isFree && o.met == met && !a.slept && (ctx.Err() == nil || outlasted) {
 		w.checkAlone(r, a, ctx.Err() != nil)
 	}
@@ -359,8 +359,8 @@ func (w *world) call(client *gateway.Client, s step, first int) (r call.Result, 
 	return r, a.sent
 }
 
-// checkAlone checks the call of an order of which nothing is known that may exist, beside no other one of
-// the order: it is sent, whatever becomes of other orders. Its outcome is that of what came, and unknown
+// checkAlone checks a call that runs alone, for an order that has no invoice that may exist: it is
+// sent, whatever becomes of other orders. The response decides the outcome, which is unknown
 // only if that was lost. A success takes its own time, and waits for no other order.
 func (w *world) checkAlone(r call.Result, a *attempted, isCancelled bool) {
 	if a.sent == 0 {

@@ -17,7 +17,7 @@ import (
 	"github.com/cryptogw/gateway/internal/testing/measure"
 )
 
-// A result of which the shape is not documented costs memory in proportion to
+// A result whose shape is not documented costs memory in proportion to
 // its size. This test is not parallel, because it measures.
 func TestCost_memoryIsLinear(t *testing.T) {
 	members := make([]string, 1000)

@@ -122,7 +122,7 @@ func families() []family {
 	}
 }
 
-// cuts are all cuts of c's family: in every manner, a stall ended by everybody. What is costly stalls for one of them.
+// cuts are all cuts of c's family: in every manner, a stall ended by everybody. Costly cuts stall for one of them.
 func (c cut) cuts(l lengths) (all []cut) {
 	framings, uses, ends := []framing{byLength}, []priorUse{fresh}, []endedBy{callerCancels, callerDeadline, attemptTimeout, clientTimeout}
 	if c.side == responseSent {

@@ -194,7 +194,7 @@ func TestFaults_responding(t *testing.T) {
 	}
 	for name, header := range map[string]string{
 		"a redirect to another host": "Location: http://evil.test/steal", "a redirect to a file": "Location: file:///etc/passwd", "a redirect to itself": "Location: http://" + call.Host + "/",
-		"a redirect to what is no URL": "Location: http://[::1", "a redirect with bad escapes": "Location: %zz", "a redirect without a Location": "X: y",
+		"a redirect to a text that is no URL": "Location: http://[::1", "a redirect with bad escapes": "Location: %zz", "a redirect without a Location": "X: y",
 	} {
 		for _, status := range []int{300, 301, 302, 303, 304, 307, 308} {
 			read, write := redirected(status)
@@ -302,7 +302,7 @@ func TestFaults_stalledBody(t *testing.T) {
 
 const (
 	small = 8 << 20   // bytes for a response that is refused at its beginning, in three attempts
-	large = 160 << 20 // for one that is read up to the limit of 8 MiB
+	large = 160 << 20 // for a body that is read up to the limit of 8 MiB
 )
 
 // Responses that cost as much as they can: what a call allocates for them is bounded, and nothing is left behind.

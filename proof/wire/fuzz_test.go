@@ -96,7 +96,7 @@ func assertResponse(t *testing.T, s everycall.Call, body []byte, response gatewa
 	require.True(t, response.Meta == nil || json.Valid(response.Meta), s.Name)
 	require.True(t, response.Result == nil || json.Valid(response.Result), s.Name)
 	if err == nil {
-		require.True(t, json.Valid(bytes.TrimPrefix(body, []byte("\ufeff"))), "%s: read what is not JSON: %q", s.Name, body)
+		require.True(t, json.Valid(bytes.TrimPrefix(body, []byte("\ufeff"))), "%s: read a text that is not JSON: %q", s.Name, body)
 		require.NotNil(t, response.Result, s.Name)
 	}
 }

@@ -61,7 +61,7 @@ type expectation struct {
 	commits  int           // invoices that the server created
 	dials    int           // connections that were dialed; 0 is not checked
 	text     string        // contained in the text of the error
-	body     string        // what is kept of the response to an unknown outcome; "" is not checked
+	body     string        // the part of the response that an unknown outcome keeps; "" is not checked
 }
 
 const anyNumber = -1
@@ -71,7 +71,7 @@ func done(requests, dials int) expectation {
 	return expectation{kind: success, requests: requests, dials: dials}
 }
 
-// failed is a read without a response in so many attempts, the last of which ended in a phase. Each of them was a
+// failed is a read without a response in so many attempts; the last one ended in a phase. Each of them was a
 // whole request if it waited for the response.
 func failed(phase gateway.Phase, attempts int, is ...error) expectation {
 	e := expectation{kind: transportFailure, phase: phase, attempts: attempts, is: is}
@@ -214,7 +214,7 @@ func (h *harness) warm() {
 	h.server.Record.Reset()
 }
 
-// breaking makes the first connection one that can be armed to break, once it is there.
+// breaking makes the first connection break on demand, once it is there.
 func (h *harness) breaking() (first func() *faultserver.BreakingConn) {
 	var conn *faultserver.BreakingConn
 	h.server.WrapClient = func(c net.Conn, number int) net.Conn {
@@ -234,7 +234,7 @@ func (h *harness) commit() {
 	}
 }
 
-// body is that of the response of a success.
+// body is the body of a success.
 func (h *harness) body() string {
 	if h.write {
 		return call.Enveloped(call.InvoiceResult(call.Target))
@@ -261,7 +261,7 @@ func (h *harness) trust() *tls.Config {
 	return config
 }
 
-// assert makes the call and compares its result with the expectation and with what is true
+// assert makes the call and compares its result with the expectation and with the rules
 // of every fault.
 func (h *harness) assert(want expectation) {
 	r := call.Result{Record: &h.server.Record}
@@ -370,7 +370,7 @@ func kindOf(err error, write bool) string {
 	return strings.Replace(fmt.Sprintf("%T", err), "gateway.", "", 1)
 }
 
-// assertDetails asserts what is expected of the error.
+// assertDetails asserts the fields of the error.
 func assertDetails(h *harness, want expectation, err error) {
 	if err == nil {
 		return

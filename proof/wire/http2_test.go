@@ -75,7 +75,7 @@ func speakHTTP2(change func(s *faultserver.HTTP2)) func(*harness) {
 	}
 }
 
-// newHTTP2Server returns one that commits the invoice of call.Target.
+// newHTTP2Server returns a server that commits the invoice of call.Target.
 func newHTTP2Server(t require.TestingT) *faultserver.HTTP2 {
 	server := listening(t, nil)
 	return faultserver.NewHTTP2(server, certificates().Server("h2"), func(post bool, body []byte) string {

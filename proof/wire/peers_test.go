@@ -21,7 +21,7 @@ import (
 	"github.com/cryptogw/gateway/proof/internal/faultserver"
 )
 
-// A backend is one of those behind a name: the first connections lead to one that does not work.
+// A backend is one of several hosts behind a name: the first connections lead to a host that does not work.
 type backend struct {
 	name   string
 	proto  int
@@ -37,7 +37,7 @@ func (b backend) policy() gateway.RetryPolicy {
 	return gateway.RetryPolicy{MaxAttempts: 5, AttemptTimeout: patient / 60}
 }
 
-// TestRecovery has two backends behind one name, of which the first does not work any more: a read leaves
+// TestRecovery has two backends behind one name, and the first no longer works: a read leaves
 // it within its attempts.
 func TestRecovery(t *testing.T) {
 	for _, b := range []backend{

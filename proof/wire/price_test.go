@@ -18,7 +18,7 @@ import (
 )
 
 // BenchmarkInvoice is the price of an invoice over TLS, beside net/http with a connection that it keeps: often,
-// and rarely, when the client's connections have been idle for too long. The processor time is that of
+// and rarely, when the client's connections have been idle for too long. The processor time counts
 // both sides.
 func BenchmarkInvoice(b *testing.B) {
 	for _, proto := range []string{"HTTP/1.1", "HTTP/2"} {

@@ -38,7 +38,7 @@ func readDetails(body json.RawMessage) (gateway.InvoiceDetails, error) {
 	return gateway.InvoiceDetails(result), nil
 }
 
-// tolerance is the share of an amount by which the gateway's may differ from it, for fees. The buyer is told.
+// tolerance is how far the gateway's amount may differ from ours, for fees, as a share. The page shows both.
 var tolerance = decimal.RequireFromString("0.03")
 
 // detailsOf returns how to pay an order that has an invoice. The error says why the buyer cannot be told.

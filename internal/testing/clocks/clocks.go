@@ -8,8 +8,8 @@ import (
 	"unsafe"
 )
 
-// Later returns a reading, with that of both clocks, at which they have advanced by different
-// times since start.
+// Later returns a time whose monotonic and wall clocks have advanced by different durations since
+// start.
 func Later(t testing.TB, start time.Time, monotonic, wall time.Duration) time.Time {
 	t.Helper()
 	end := start.Add(wall)

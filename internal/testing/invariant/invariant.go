@@ -1,5 +1,5 @@
-// Package invariant states what is true of every call, however it ends. The tests of the
-// client and those of proof ask it after each call.
+// Package invariant states the rules that every call keeps, however it ends. The tests of the
+// client and of proof check them after each call.
 package invariant
 
 import (
@@ -18,7 +18,7 @@ const Key = "CANARY-5f1d8e0b7a64c932"
 // kept is the most that an error keeps of a response.
 const kept = 8 << 10
 
-// Broken returns what is not true of a call that returned a result and an error.
+// Broken returns the rules that a call with this result and error has broken.
 func Broken(result any, err error) (broken []string) {
 	zero := result == nil || reflect.ValueOf(result).IsZero()
 	if ShowsKey(result) {

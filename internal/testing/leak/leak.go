@@ -26,7 +26,7 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// endsWithin reports whether no more than n goroutines are left before long: one that is done
+// endsWithin reports whether no more than n goroutines are left before long: a goroutine that is done
 // may not have exited yet.
 func endsWithin(long time.Duration, n int) bool {
 	for end := time.Now().Add(long); runtime.NumGoroutine() > n; runtime.Gosched() {

@@ -25,7 +25,7 @@ type Server struct {
 }
 
 // Start returns a server with settings, such as fsync=off, besides the defaults of PostgreSQL.
-// It is that of the newest of Debian's packages, or else the one in the PATH.
+// It runs the newest of Debian's packages, or else the program in the PATH.
 func Start(settings ...string) (*Server, error) {
 	bin, err := binaries()
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package call makes create-invoice calls and says what is not true of how they ended. The
+// Package call makes create-invoice calls and lists the rules that they broke. The
 // packages of the proof share it.
 package call
 
@@ -30,8 +30,8 @@ const (
 	WithdrawalResult = `{"status":"COMPLETED","destination":"TVx","amount":"12.5","fee":"1","coin":"USDT","network":"Tron","withdrawRequestId":"` + WithdrawalID + `"}`
 )
 
-// MaxConns is how many connections an attempt may use, of which it may be opening the
-// last when it ends.
+// MaxConns is how many connections an attempt may use. It may still be opening the last one when it
+// ends.
 const MaxConns = 4
 
 // Order is a request for an invoice with every field.
@@ -52,8 +52,8 @@ func Enveloped(result string) string {
 	return `{"message":"Operation was successful.","result":` + result + `,"meta":{}}`
 }
 
-// OrderIn returns the order that a posted body is for, or "" if it is none. It has the key, or
-// one that begins with it.
+// OrderIn returns the order that a posted body is for, or "" if it has none. It must have the key, or
+// a key that begins with it.
 func OrderIn(body []byte) string {
 	var posted struct {
 		OrderID string `json:"orderId"`
@@ -118,7 +118,7 @@ const longest = 9 * time.Minute
 // Outcome is the outcome that the client reports.
 func (r Result) Outcome() gateway.Outcome { return gateway.OutcomeOf(r.Err) }
 
-// Replayed reports whether the invoice is that of an earlier call.
+// Replayed reports whether an earlier call created the invoice.
 func (r Result) Replayed() bool { return r.Invoice != nil && r.Invoice.Replayed }
 
 // attempts is how many attempts the call made, at least one.
@@ -129,10 +129,9 @@ func (r Result) attempts() int {
 	return max(r.Response.Attempts, 1)
 }
 
-// Violations lists what is not true of r: the invariants of package invariant, and what
-// can be told because each order has a response of its own. What is left behind, the hosts
-// contacted and the time are checked by [Leftovers], by each server and by [Create]; TestRapid
-// measures the time of its bubble.
+// Violations lists the rules that r breaks: those of package invariant, and those that can be
+// checked because each order has a response of its own. [Leftovers] checks what stays behind, each
+// server the hosts, and [Create] the time; TestRapid measures the time of its bubble.
 func (r Result) Violations() []string {
 	seen, outcome := r.Record.Seen(), r.Outcome()
 	if r.Replayed() {
@@ -158,8 +157,7 @@ func (r Result) Violations() []string {
 	return wrong
 }
 
-// brokenInvoice returns what else is not true of a create-invoice, of which a server has
-// seen this.
+// brokenInvoice returns the further rules that a create-invoice has broken, by what a server has seen.
 func brokenInvoice(seen faultserver.Seen, err error, repeatable bool) (broken []string) {
 	outcome := gateway.OutcomeOf(err)
 	_, isDecode := err.(*gateway.DecodeError) //nolint:errorlint // one within an unknown outcome is right

@@ -18,7 +18,7 @@ type Summary struct {
 	wrong  []string
 }
 
-// Add counts r, and keeps what is wrong with it.
+// Add counts r, and keeps its violations.
 func (s *Summary) Add(name string, r Result, more ...string) {
 	wrong := append(r.Violations(), more...)
 	s.mu.Lock()

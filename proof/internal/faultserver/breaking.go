@@ -119,8 +119,8 @@ func (c *BreakingConn) admit(n int) (admitted int, last, broken bool) {
 	return n, last, false
 }
 
-// lose is the result of a write of which only n bytes passed. A stall is no error:
-// the rest stays in a buffer.
+// lose is the result of a write that passed only n bytes. A stall is no error: the rest stays in a
+// buffer.
 func (c *BreakingConn) lose(n, all int) (int, error) {
 	switch c.manner() {
 	case Stall:

@@ -15,7 +15,7 @@ type Record struct {
 // Seen is the state of a Record.
 type Seen struct {
 	Requests   int      // requests that arrived as a whole
-	Bodies     int      // requests of which a byte of the body arrived
+	Bodies     int      // requests whose body arrived, at least a byte of it
 	BodyBytes  int      // bytes of bodies that arrived
 	Commits    int      // invoices that were created
 	Refusals   int      // invoices that were refused

@@ -27,7 +27,7 @@ func Response(status int, body string, headers ...string) string {
 	return WithLength(Head(status, headers...), body)
 }
 
-// WithLength is a response with a head of [Head], or one that is malformed.
+// WithLength is a response with a head of [Head], or with a malformed head.
 func WithLength(head, body string) string {
 	return fmt.Sprintf("%sContent-Length: %d\r\n\r\n%s", head, len(body), body)
 }

@@ -22,7 +22,7 @@ type Call struct {
 	Status    int    // of a success
 	Result    string // of a success, for the values of [Documented]
 
-	// Do makes the call. Its result is that of the method.
+	// Do makes the call, and returns the result of the method.
 	Do func(context.Context, *gateway.Client, Values, ...gateway.CallOption) (any, error)
 }
 
