@@ -110,7 +110,12 @@ func (e *ArgumentError) Error() string {
 func (e *ArgumentError) Is(target error) bool { return target == ErrInvalidArgument }
 
 // Unwrap returns the reason, [ErrMissingAPIKey] or [ErrNotFound], or nil.
-func (e *ArgumentError) Unwrap() error { return e.err }
+func (e *ArgumentError) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return e.err
+}
 
 func (e *ArgumentError) decided() decision {
 	if e == nil {
@@ -233,7 +238,12 @@ func (e *DecodeError) Error() string {
 }
 
 // Unwrap returns Err.
-func (e *DecodeError) Unwrap() error { return e.Err }
+func (e *DecodeError) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return e.Err
+}
 
 func (e *DecodeError) decided() decision {
 	if e == nil {
@@ -287,7 +297,12 @@ func (e *TransportError) decided() decision {
 }
 
 // Unwrap returns Err.
-func (e *TransportError) Unwrap() error { return e.Err }
+func (e *TransportError) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return e.Err
+}
 
 // An OutcomeUnknownError means that an invoice may exist. Look the order up at the gateway before anything else,
 // unless Retryable is true.

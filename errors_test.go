@@ -380,6 +380,18 @@ func TestErrors_madeByHand(t *testing.T) {
 	}
 }
 
+// A nil pointer to an error is unknown, and a switch over types and outcomes survives it.
+func TestErrors_nilPointer(t *testing.T) {
+	t.Parallel()
+	for _, zero := range zeroErrors() {
+		err := reflect.Zero(reflect.TypeOf(zero)).Interface().(error)
+		_, isConflict := errors.AsType[*gateway.OrderConflictError](err)
+		assert.Equal(t, reflect.TypeOf(err) == reflect.TypeFor[*gateway.OrderConflictError](), isConflict, "%T", err)
+		assert.Equal(t, unknown, gateway.OutcomeOf(err), "%T", err)
+		assert.False(t, gateway.SafeToRetry(err), "%T", err)
+	}
+}
+
 // zeroErrors returns an error of each type.
 func zeroErrors() []error {
 	return []error{

@@ -52,7 +52,12 @@ func (e *WaitError) Error() string {
 }
 
 // Unwrap returns Err.
-func (e *WaitError) Unwrap() error { return e.Err }
+func (e *WaitError) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return e.Err
+}
 
 func (e *WaitError) decided() decision {
 	if e == nil {

@@ -330,3 +330,11 @@ func TestOrders_merchants(t *testing.T) {
 		assert.Equal(t, state, o.State, merchant)
 	}
 }
+
+func TestParseAge(t *testing.T) {
+	for _, text := range []string{"400d", "9600h"} {
+		age, err := parseAge(text)
+		require.NoError(t, err)
+		assert.Equal(t, 9600*time.Hour, age, text)
+	}
+}
