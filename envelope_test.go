@@ -156,9 +156,9 @@ func TestEnvelope_resultOfAnError(t *testing.T) {
 		{"a result that is broken", `{"result":[1,}],"meta":{}}`, ""},
 		{"no result", `{"message":"m"}`, ""},
 		{"a page", `<html>"result":[1]`, ""},
-		{"beyond what is kept", padded(kept+1<<10, 8), ""},
-		{"partly beyond what is kept", padded(kept-8, 2<<10), ""},
-		{"within what is kept", padded(kept-16, 8), `"rrrrrr"`},
+		{"beyond the part that is kept", padded(kept+1<<10, 8), ""},
+		{"partly beyond the part that is kept", padded(kept-8, 2<<10), ""},
+		{"within the part that is kept", padded(kept-16, 8), `"rrrrrr"`},
 	} {
 		forEach(t, tt.name, func(t *testing.T, s subject) {
 			var response gateway.Response
@@ -224,7 +224,7 @@ func TestEnvelope_keyOfTheCall(t *testing.T) {
 func TestEnvelope_refusedWithSuccess(t *testing.T) {
 	t.Parallel()
 	const missing = "x-api-key header is required"
-	meta := `{"why":"` + strings.Repeat("x", 9<<10) + `"}` // larger than what is kept of a body
+	meta := `{"why":"` + strings.Repeat("x", 9<<10) + `"}` // larger than the part of a body that is kept
 	for _, tt := range []struct {
 		name, body, message, meta string
 		ofRecords                 bool // it is an error for methods that return one record
@@ -476,7 +476,7 @@ func TestResponse_headersOfErrors(t *testing.T) {
 	}
 }
 
-// unending is a response without an end that counts what is taken of it.
+// unending is a response without an end that counts the bytes that are read.
 type unending struct {
 	start, more string
 	at, taken   int

@@ -52,8 +52,9 @@ var (
 	// ErrFinalStatus matches the [*WaitError] of a withdrawal with another status of [WaitOptions].Final.
 	ErrFinalStatus = errors.New("gateway: the status is final by WaitOptions.Final")
 
-	// ErrOrderInFlight matches the [*TransportError] of an invoice that was not sent because another
-	// call for the order has not ended: it has another request, or takes too long.
+	// ErrOrderInFlight matches the [*TransportError] of a call that sent no invoice because another call
+	// for the order has not ended, which has another request or takes too long. The outcome is
+	// [OutcomeUnknown], because the other call may create the invoice; call again later.
 	ErrOrderInFlight = errors.New("gateway: an invoice for this order is being created")
 
 	// ErrShutdown matches the [*TransportError] of an invoice that is not sent after [Client.Shutdown].

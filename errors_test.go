@@ -562,7 +562,7 @@ func TestErrors_keepNoSecret(t *testing.T) {
 		{"a password", errors.New("cannot reach " + account), false},
 		{"a password across the cut of the text", errors.New(strings.Repeat("p", 1024-len("http://user:")-len(password)+4) + account), false},
 		{"a password in a bad address at the cut", errors.New(strings.Repeat("p", 1024-30) + `invalid proxy address "` + account + `"`), false},
-		{"a password beyond what is examined", at(16<<10+40, account), false},
+		{"a password beyond the examined part", at(16<<10+40, account), false},
 		{"the end of another context", context.Canceled, false},
 		{"a timeout with the key", timeoutError{canary}, true},
 		{"a timeout with a password", timeoutError{account}, true},

@@ -636,7 +636,7 @@ var moneyOnTheWire = []struct {
 }
 
 // Amounts are sent with the digits that they have. The switches of the decimal package are the whole program's, and none
-// of them changes what is sent or read. Not parallel: nothing else may run while the switches are changed.
+// of them changes a request or a result. Not parallel: nothing else may run while the switches are changed.
 // I-113, I-120
 func TestDecimalSwitches(t *testing.T) {
 	request := order("A-17")

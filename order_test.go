@@ -83,7 +83,7 @@ func withCoin(r *gateway.InvoiceRequest) { r.CoinSymbol, r.NetworkName = "BTC", 
 
 // An orderStep is a call for the order A-17: what the wire does to it, and what its caller gets.
 type orderStep struct {
-	trips    []trip                        // of its attempts, in turn, all of which are made
+	trips    []trip                        // of its attempts, in turn; all of them are made
 	request  func(*gateway.InvoiceRequest) // changes it; nil for nothing
 	opts     []gateway.CallOption          // of the call
 	absent   bool                          // a person finds before the call that no invoice exists
@@ -142,7 +142,7 @@ func TestOrder_steps(t *testing.T) {
 		}},
 		{"a second attempt may be the one of unknown outcome", []orderStep{{trips: []trip{brokenConnect, reset}, want: unknown}, held}},
 		{"after a finding that none exists it is sent", []orderStep{lost, held, {trips: good, absent: true, want: succeeded}, again}},
-		{"what is sent after the finding may be another request", []orderStep{lost, {trips: good, absent: true, request: otherPrice, want: succeeded}, {want: conflict}}},
+		{"after the finding, another request may be sent", []orderStep{lost, {trips: good, absent: true, request: otherPrice, want: succeeded}, {want: conflict}}},
 		{"a refusal after the finding frees it", []orderStep{lost, {trips: no, absent: true, want: rejected}, create}},
 		{"an unknown outcome after the finding holds it again", []orderStep{{trips: fails, want: unknown}, {trips: lost.trips, absent: true, want: unknown}, held}},
 	} {
@@ -395,7 +395,7 @@ func TestOrder_waits(t *testing.T) {
 				}
 				all.Wait()
 				assert.EqualValues(t, tt.sent, sent.Load())
-				assert.Equal(t, tt.want == succeeded, created.Load() == 1, "one call is told that it has created the invoice")
+				assert.Equal(t, tt.want == succeeded, created.Load() == 1, "one call reports that it created the invoice")
 				assert.Less(t, time.Since(begun), takes*3/2)
 			})
 		})
@@ -503,7 +503,7 @@ func TestOrderGuard_isAsked(t *testing.T) {
 		{"an order of a merchant with another key", order("A-17"), []gateway.CallOption{key, merchant("shop 1")}, asked("shop 1"), ""},
 		{"the longest name of a merchant", order("A-17"), []gateway.CallOption{merchant(strings.Repeat("x", 256))}, asked(strings.Repeat("x", 256)), ""},
 		{"another key is of no merchant that is known", order("A-17"), []gateway.CallOption{key}, nil, "WithMerchant"},
-		{"the client's own key as that of the call, likewise", order("A-17"), []gateway.CallOption{gateway.WithAPIKey(canary)}, nil, "WithMerchant"},
+		{"the client's own key as the key of the call, likewise", order("A-17"), []gateway.CallOption{gateway.WithAPIKey(canary)}, nil, "WithMerchant"},
 		{"an empty name of a merchant", order("A-17"), []gateway.CallOption{header, merchant("")}, nil, "WithMerchant"},
 		{"a name of a merchant with a line end", order("A-17"), []gateway.CallOption{merchant("a\nb")}, nil, "WithMerchant"},
 		{"a name of a merchant that is not UTF-8", order("A-17"), []gateway.CallOption{merchant("\xff")}, nil, "WithMerchant"},
@@ -511,7 +511,7 @@ func TestOrderGuard_isAsked(t *testing.T) {
 		{"no order", order(""), nil, nil, "orderId"},
 		{"an order that is not valid", order("a\nb"), nil, nil, "orderId"},
 		{
-			"what is not valid is kept from the guard",
+			"the guard does not get an invalid request",
 			gateway.InvoiceRequest{OrderID: "A-17", CoinSymbol: "a\nb"},
 			nil,
 			&gateway.Order{Gateway: inMemoryURL, Request: gateway.InvoiceRequest{OrderID: "A-17"}}, "price",

@@ -219,7 +219,7 @@ func TestNew_everyCall(t *testing.T) {
 	})
 }
 
-// The span of the caller is the parent of the call, whose attempts follow each other; the duration is that of the
+// The span of the caller is the parent of the call, whose attempts follow each other; the duration is the one of the
 // call, waits included, and the call is in flight meanwhile.
 func TestNew_times(t *testing.T) {
 	inBubble(t, func(t *testing.T, f fixture) {
@@ -277,7 +277,7 @@ func TestNew_server(t *testing.T) {
 	}
 }
 
-// An observer that is added after has the span of the call in its contexts, and one that makes a span of its own
+// An observer that is added after has the span of the call in its contexts, and an observer that makes a span of its own
 // keeps none from ending.
 func TestNew_observers(t *testing.T) {
 	inBubble(t, func(t *testing.T, f fixture) {

@@ -17,7 +17,7 @@ import (
 
 var _ otelgateway.PendingSummarizer = (*sqlguard.Guard)(nil)
 
-// A guard answers as it is told to.
+// A guard answers with its fields.
 type guard func(context.Context) (sqlguard.PendingSummary, error)
 
 func (g guard) PendingSummary(ctx context.Context) (sqlguard.PendingSummary, error) { return g(ctx) }

@@ -40,7 +40,7 @@ func canaries() everycall.Values {
 	}
 }
 
-// respond makes a response of which every part that the service chooses has the canary.
+// respond makes a response with the canary in every part that the service chooses.
 func respond(status int, contentType, body string) func(*http.Request) (*http.Response, error) {
 	return func(req *http.Request) (*http.Response, error) {
 		if req.Body != nil {

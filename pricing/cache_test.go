@@ -52,7 +52,7 @@ func inBubble(t *testing.T, s *source, o pricing.CacheOptions, test func(*testin
 // pass lets time pass in a bubble.
 func pass(d time.Duration) { time.Sleep(d) }
 
-// assertGets asserts that the cache has a value after a time, which is 0 or that of a load.
+// assertGets asserts that the cache has a value after a time: 0, or the time of a load.
 func assertGets(t *testing.T, c *pricing.Cache[string], want string, after time.Duration) {
 	t.Helper()
 	begun := time.Now()

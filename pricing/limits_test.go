@@ -68,11 +68,11 @@ func TestChecks(t *testing.T) {
 		{"deposits are off", `{"depositable":false}`, "20", passes, "18.5", "gateway: depositable: is false"},    // I-62
 		{"the coin is off", `{"coin":{"isActive":false},"network":{"isActive":false}}`, "20", "gateway: coin.isActive: is false", same, "gateway: coin.isActive: is false"},
 		{"the network is off", `{"network":{"isActive":false}}`, "20", "gateway: network.isActive: is false", same, "gateway: network.isActive: is false"}, // I-81
-		{"what is off comes before every limit", `{"withdrawable":false,"depositable":false,"coin":{"isActive":false}}`, "0.001", "gateway: withdrawable: is false", same, "gateway: depositable: is false"},
+		{"a pair that is off comes before every limit", `{"withdrawable":false,"depositable":false,"coin":{"isActive":false}}`, "0.001", "gateway: withdrawable: is false", same, "gateway: depositable: is false"},
 
-		{"no amount comes before what is off", `{"withdrawable":false,"depositable":false}`, "0", "amount: is required and must be greater than zero", same, "amount: is required and must be greater than zero"},
+		{"no amount comes before a pair that is off", `{"withdrawable":false,"depositable":false}`, "0", "amount: is required and must be greater than zero", same, "amount: is required and must be greater than zero"},
 		{"an amount of 65 digits", `{}`, "1e64", "amount: has more than 64 digits", same, "amount: has more than 64 digits"},
-		{"a negative precision comes before what is off", `{"withdrawable":false,"depositable":false,"coin":{"precision":-9223372036854775808}}`, "20", "coin.precision: must not be negative", same, "coin.precision: must not be negative"},
+		{"a negative precision comes before a pair that is off", `{"withdrawable":false,"depositable":false,"coin":{"precision":-9223372036854775808}}`, "20", "coin.precision: must not be negative", same, "coin.precision: must not be negative"},
 		{"a precision of minus one", `{"coin":{"precision":-1}}`, "20", "coin.precision: must not be negative", same, "coin.precision: must not be negative"},
 		{"a least with a huge exponent", `{"minWithdraw":"1e9999"}`, "20", "minWithdraw:" + noMoney, same, passes},
 		{"a least of zero with a huge exponent", `{"minWithdraw":"0e9999"}`, "20", "minWithdraw:" + noMoney, same, passes},

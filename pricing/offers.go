@@ -125,7 +125,8 @@ type offerRecord struct {
 }
 
 // MarshalJSON writes id, coinSymbol, networkName, amount and payable, and for a [*LimitError] its
-// limit and bound.
+// limit and bound. Do not embed an Offer in a struct that is encoded: its MarshalJSON would hide the other
+// fields.
 func (o Offer) MarshalJSON() ([]byte, error) {
 	if o.Pair == nil {
 		return []byte("null"), nil
@@ -146,7 +147,7 @@ func (o Offer) MarshalJSON() ([]byte, error) {
 // MarshalJSON writes the array of all offers.
 func (o Offers) MarshalJSON() ([]byte, error) { return json.Marshal(o.all) }
 
-var errOfferFromJSON = errors.New("gateway: an offer is not read from JSON: what a browser returns is an identifier, never an amount; look the offer up with FindID")
+var errOfferFromJSON = errors.New("gateway: an offer cannot be read from JSON: let the browser return the identifier, never an amount, and look the offer up with FindID")
 
 // UnmarshalJSON returns an error: look the identifier up with [Offers.FindID].
 func (o *Offer) UnmarshalJSON([]byte) error { return errOfferFromJSON }

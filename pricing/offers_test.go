@@ -56,7 +56,7 @@ func TestNewOffers(t *testing.T) {
 		{"an amount below the least", pairs{paid("USDT", "N", 6, "20.00")}, [][2]string{{"10.5", "gateway: coin.minAmount: 10.5 is below 20"}}},
 		{"a pair without deposits", pairs{with(usdt, `{"depositable":false}`)}, [][2]string{{"0", "gateway: depositable: is false"}}},
 		{"a coin that is off", pairs{with(usdt, `{"coin":{"isActive":false}}`)}, [][2]string{{"0", "gateway: coin.isActive: is false"}}},
-		{"what is off comes before the rate", pairs{with(paid("NONE", "N", 6, "1"), `{"network":{"isActive":false}}`)}, [][2]string{{"0", "gateway: network.isActive: is false"}}},
+		{"a pair that is off comes before the rate", pairs{with(paid("NONE", "N", 6, "1"), `{"network":{"isActive":false}}`)}, [][2]string{{"0", "gateway: network.isActive: is false"}}},
 		{"a coin without a rate", pairs{paid("NONE", "N", 6, "1")}, [][2]string{{"0", `gateway: new_offers: coinSymbol: "NONE" has no exchange rate; write it as the rates do`}}},
 		{"a rate of zero", pairs{paid("ODD", "N", 6, "1")}, [][2]string{{"0", `gateway: new_offers: rate: of "ODD" in USD is not an amount above zero`}}},
 		{"an absurd precision", pairs{paid("BTC", "N", 31, "1")}, [][2]string{{"0", "gateway: new_offers: precision: must be from 0 to 30"}}},
@@ -147,6 +147,6 @@ func TestOffers_json(t *testing.T) {
 		})
 	}
 	for _, into := range []any{new(pricing.Offer), new(pricing.Offers)} {
-		assert.ErrorContains(t, json.Unmarshal([]byte(payable), into), "an identifier, never an amount; look the offer up with FindID")
+		assert.ErrorContains(t, json.Unmarshal([]byte(payable), into), "let the browser return the identifier, never an amount, and look the offer up with FindID")
 	}
 }

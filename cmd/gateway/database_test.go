@@ -90,7 +90,7 @@ func TestDatabase_secrets(t *testing.T) {
 	}
 }
 
-// The answer of a server about a wrong database and user is told in the command's own words.
+// The command reports a wrong database or user in its own words.
 func TestDatabase_server(t *testing.T) {
 	for _, tt := range []struct{ url, text string }{
 		{strings.Replace(postgresURL(t), "/postgres?", "/"+canaryEscaped+"?", 1), "as for a wrong user, password or database: SQLSTATE 3D000"},

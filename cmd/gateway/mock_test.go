@@ -72,7 +72,7 @@ func TestMock(t *testing.T) {
 	}
 }
 
-// What is wrong is said before anything is served.
+// A bad argument is reported before anything is served.
 func TestMock_refused(t *testing.T) {
 	used, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -261,7 +261,7 @@ func TestForget(t *testing.T) {
 	assert.Equal(t, []string{"created"}, w.states(t, "A-1"))
 }
 
-// A change that is made is told on stderr where stdout takes nothing, and the exit code says that it is made.
+// If stdout takes nothing, stderr reports a change, and the exit code says that it was made.
 func TestOrders_fullStdout(t *testing.T) {
 	w := newSQLite(t)
 	w.loses(t, "A-1")

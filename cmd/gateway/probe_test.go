@@ -42,7 +42,7 @@ $`, got.stdout)
 	}
 }
 
-// What is printed of one response, as JSON, and the exit code.
+// The report of one response, as JSON, and the exit code.
 func TestProbe_differences(t *testing.T) {
 	const ok = `"message":"Operation was successful.","meta":{}`
 	for name, test := range map[string]struct {

@@ -86,7 +86,7 @@ func (c *checkout) offers(w http.ResponseWriter, r *http.Request) (offers *prici
 	}
 	if err != nil {
 		slog.Error("there are no offers", "error", err)
-		respond(w, http.StatusServiceUnavailable, "Payments are not available at the moment. Nothing was ordered from the gateway.")
+		respond(w, http.StatusServiceUnavailable, "Payments are not available at the moment. If you have an invoice, it stays valid.")
 	}
 	return offers, err == nil
 }

@@ -62,7 +62,7 @@ func standIn(t *testing.T) *gatewaytest.Server {
 	return gw
 }
 
-// assertReads asserts the lines of what is read.
+// assertReads asserts the lines about reads.
 func assertReads(t *testing.T, stdout string) {
 	t.Helper()
 	for lines := range strings.SplitSeq(reading, "…\n") {

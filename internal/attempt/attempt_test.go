@@ -170,7 +170,7 @@ func TestTransport_responses(t *testing.T) {
 	cut, canceled, large := io.ErrUnexpectedEOF.Error(), context.Canceled.Error(), attempt.ErrTooLarge.Error()
 	for _, tt := range []struct {
 		name, text           string
-		body, err            string // what is read of the body, and why not all of it, unless it takes too long
+		body, err            string // the part of the body that is read, and why not all of it, unless it takes too long
 		readTakes, postTakes time.Duration
 	}{
 		{"a body is read", "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody…", "body", "", 0, 0},
@@ -195,7 +195,7 @@ func TestTransport_responses(t *testing.T) {
 		{"a connection that becomes another is not read", "HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\nbody…", "", "", 0, 0},
 		{"the body of a redirect is not read", "HTTP/1.1 302 Found\r\nLocation: /x\r\n" + half + "…", "", "", 0, 0},
 		{"the body of the last status of a redirect is not read", "HTTP/1.1 399 Found\r\n" + half + "…", "", "", 0, 0},
-		{"a redirect can name what is no URL", "HTTP/1.1 302 Found\r\nLocation: http://[::1\r\nContent-Length: 0\r\n\r\n…", "", "", 0, 0},
+		{"a redirect can name a text that is no URL", "HTTP/1.1 302 Found\r\nLocation: http://[::1\r\nContent-Length: 0\r\n\r\n…", "", "", 0, 0},
 	} {
 		for method, takes := range map[string]time.Duration{http.MethodGet: tt.readTakes, http.MethodPost: tt.postTakes} {
 			inBubble(t, method+" "+tt.name, func(t *testing.T) {
@@ -634,7 +634,7 @@ func TestTransport_announcedLengths(t *testing.T) {
 		come             int
 		least, most      int // of the buffer
 	}{
-		{"what is announced comes, and the buffer does not grow", 1 << 20, 1 << 40, 1 << 20, 1 << 20, 3 << 19},
+		{"the announced body comes, and the buffer does not grow", 1 << 20, 1 << 40, 1 << 20, 1 << 20, 3 << 19},
 		{"8 MiB are believed", 8 << 20, 1 << 40, 1, 8 << 20, 9 << 20},
 		{"of 1 TiB 8 MiB are believed", 1 << 40, 1 << 40, 1, 8 << 20, 9 << 20},
 		{"no more than the limit is believed", 1 << 40, 1 << 10, 1, 1 << 10, 2 << 10},

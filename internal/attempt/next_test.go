@@ -26,7 +26,7 @@ func TestRetrier_Next(t *testing.T) {
 		deadline time.Duration // from now; 0 for none
 		tokens   int64         // in the budget
 		want     Next          // but for a Wait that is drawn
-		longest  time.Duration // of a Wait that is drawn: it is shorter; 0 for one that is not
+		longest  time.Duration // of a random Wait, which is shorter; 0 for a fixed one
 	}{
 		{"a transient failure is repeated", 1, transient, 0, 500, Next{Cost: 14}, 100 * time.Millisecond},
 		{"the wait doubles", 2, transient, 0, 500, Next{Cost: 14}, 200 * time.Millisecond},

@@ -16,8 +16,8 @@ import (
 	"github.com/cryptogw/gateway/internal/testing/measure"
 )
 
-// What is not JSON, not all of it, or more than it, is an error with its place. What was read before it
-// stays, but for values of which the end is missing.
+// A text that is not JSON, is cut, or goes on after its end, is an error with its place. The values before it
+// stay, except those whose end is missing.
 func TestDoc_Parse_syntax(t *testing.T) {
 	t.Parallel()
 	const trailing = "there is more after the end"

@@ -43,7 +43,7 @@ func TestRecord_One(t *testing.T) {
 	assert.Zero(t, noTime.At, "a time may be missing")
 }
 
-// What is wrong with a record is an error at its place, alone and in a list.
+// A bad value of a record is an error at its place, alone and in a list.
 func TestRecord_wrong(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, text, pointer, reason string }{

@@ -115,7 +115,7 @@ func target(t *testing.T, base endpoint.Base, route string, args []string, query
 	return dst.String()
 }
 
-// prefixed are a base that net/url escapes by itself and one that it does not.
+// prefixed are two bases: net/url escapes the path of the first by itself.
 func prefixed(t testing.TB) map[string]endpoint.Base {
 	t.Helper()
 	all := map[string]endpoint.Base{}
@@ -139,7 +139,7 @@ func TestBase_URL_path(t *testing.T) {
 		{"arguments that the route does not take", "/api/exchange-rate", []string{"", ""}, "/api/exchange-rate"},
 		{"an argument", "/api/networks-coins/{id}", []string{"USDT"}, "/api/networks-coins/USDT"},
 		{"more arguments than the route takes", "/api/networks-coins/{id}", []string{"USDT", ""}, "/api/networks-coins/USDT"},
-		{"an argument before the end, and one that is not taken", "/api/{id}/status", []string{"7", "8"}, "/api/7/status"},
+		{"an argument before the end, and an unused one", "/api/{id}/status", []string{"7", "8"}, "/api/7/status"},
 		{"two arguments", pair, []string{"USDT", "Tron"}, "/api/networks-coins/USDT/Tron"},
 		{"two arguments and a text between and after them", "/a/{x}/b/{y}/c", []string{"1", "2"}, "/a/1/b/2/c"},
 		{"the first is escaped", pair, []string{"a b", "Tron"}, "/api/networks-coins/a%20b/Tron"},

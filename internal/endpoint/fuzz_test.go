@@ -69,7 +69,7 @@ func checkQuery(t *testing.T, base endpoint.Base, before, text string) {
 	}
 }
 
-// A base URL is accepted or refused, without a panic; what is accepted has its
+// A base URL is accepted or refused, without a panic; an accepted one has its
 // host, and its path in front of every route.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{

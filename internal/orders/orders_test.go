@@ -83,7 +83,7 @@ func (h *history) do(action string) orders.Answer {
 	return answer
 }
 
-// String is what is known of the order.
+// String describes the order.
 func (h *history) String() string {
 	text := h.row.State(h.now).String()
 	for _, list := range []struct {

@@ -132,7 +132,7 @@ func TestRedactor_JSON(t *testing.T) {
 		{"across texts", `one","two`, `["one","two"]`, `["[REDACTED]"]`},
 		{"a backslash of another character", `backs\\lash\`, `["backs\\lash\""]`, `"[REDACTED]"`},
 		{"after a backslash", "u0041bcd", `["\u0041bcd"]`, `"[REDACTED]"`},
-		{"what is not JSON", key, `{"` + key + `":`, `"[REDACTED]"`},
+		{"a text that is not JSON", key, `{"` + key + `":`, `"[REDACTED]"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -155,7 +155,7 @@ func TestRedactor_Header(t *testing.T) {
 	assert.Empty(t, of(key).Header(nil))
 }
 
-// Where nothing is found, nothing is copied but what is handed out as a copy.
+// A text without a key is not copied, unless the result must be a copy.
 func TestRedactor_allocations(t *testing.T) {
 	r := of(oddKey, key, "another-key-1")
 	text := strings.Repeat("a text without a key, CANARY-5f1d/8e0b7a64c93! ", 20)

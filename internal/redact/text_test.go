@@ -74,9 +74,9 @@ func TestTruncate(t *testing.T) {
 		{"a character of 2 bytes that does not fit", "aé", 2, "a"},
 		{"a character of 3 bytes, two bytes too long", "aaa世", 4, "aaa"},
 		{"a character of 4 bytes, three bytes too long", "aaaa🪙", 5, "aaaa"},
-		{"a character of which nothing fits", "世", 2, ""},
-		{"what is not UTF-8 is cut at the limit", "aaaa" + strings.Repeat("\x80", 8), 8, "aaaa" + strings.Repeat("\x80", 4)},
-		{"what is not UTF-8 and shorter than a character", "\x80\x80\x80", 2, "\x80\x80"},
+		{"a character that does not fit", "世", 2, ""},
+		{"a text that is not UTF-8 is cut at the limit", "aaaa" + strings.Repeat("\x80", 8), 8, "aaaa" + strings.Repeat("\x80", 4)},
+		{"a text that is not UTF-8, and shorter than a character", "\x80\x80\x80", 2, "\x80\x80"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
