@@ -44,8 +44,7 @@ under /gateway. Tests read and change it under /_mock/:
   DELETE /_mock/faults               inject no further fault
   POST   /_mock/reset                start again
 
-The operations are coin_networks, coin_network, coin_network_by_symbol, coin_networks_of,
-exchange_rates, balance, create_invoice and withdrawal; a fault can be for any of them.
+The operations are create_invoice and those that gateway probe prints; a fault can be for any.
 The default of times is 1, and -1 means all requests. Every fault takes retryAfter, too:
 ` + mock.Faults + `.`,
 		Example: `  gateway mock --env >mock.env & gateway mock --wait && . ./mock.env
