@@ -34,8 +34,8 @@ type Guard struct {
 	// Store returns a text that names the store of a guard that New has returned.
 	Store func(g gateway.OrderGuard) string
 
-	// Reopen returns another guard over a store, as after a restart, or as another process has it: it is
-	// called in other processes too. One that is an io.Closer is closed.
+	// Reopen returns another guard over a store, as after a restart or in another process: other processes
+	// call it too. A guard that is an io.Closer is closed.
 	Reopen func(store string) (gateway.OrderGuard, error)
 
 	// Expire ends the leases of all orders of a store, as the passage of time does.
@@ -66,7 +66,7 @@ func Run(t *testing.T, g Guard) {
 	}
 }
 
-// A store is one that a rule begins with, empty.
+// A store is the empty store that a rule begins with.
 type store struct {
 	*testing.T
 	guard Guard
@@ -132,7 +132,7 @@ func (s *store) granted(o gateway.Order, lease gateway.Lease) gateway.Order {
 	return o
 }
 
-// end records an outcome. An invoice is the text of a success, and the cause of what is not known.
+// end records an outcome. The text is the invoice of a success, and the cause of an unknown outcome.
 func (s *store) end(g gateway.OrderGuard, o gateway.Order, outcome gateway.Outcome, text string) gateway.OrderRecord {
 	s.Helper()
 	r := gateway.OrderRecord{Outcome: outcome, Request: o.Request, SentAt: sentAt}
@@ -146,7 +146,7 @@ func (s *store) end(g gateway.OrderGuard, o gateway.Order, outcome gateway.Outco
 	return has
 }
 
-// look returns the state of an order and what is known of it. One that is free stays so.
+// look returns the state of an order and its record. A free order stays free.
 func (s *store) look(g gateway.OrderGuard, o gateway.Order) (gateway.OrderState, gateway.OrderRecord) {
 	s.Helper()
 	o.Resubmit, o.Attempt = false, ""

@@ -42,7 +42,7 @@ type guard struct {
 	mistake
 }
 
-// A mistake is what a guard does in place of what is right; nil for nothing.
+// A mistake replaces transitions of a guard; a nil function replaces none.
 type mistake struct {
 	key   func(o gateway.Order) string
 	begin func(r row, b begin, now int64) (row, orders.Answer)
@@ -126,9 +126,9 @@ var mistakes = map[string]struct {
 	rule string
 	mistake
 }{
-	"none":                               {},
-	"it forgets who has a lease":         {"an order in flight is granted to nobody else", mistake{begin: func(r row, b begin, now int64) (row, orders.Answer) { r.Held = nil; return r.Begin(b, now) }}},
-	"it does not tell what is in flight": {"an order in flight is granted to nobody else", mistake{known: func(*gateway.OrderRecord) *gateway.OrderRecord { return nil }}},
+	"none":                       {},
+	"it forgets who has a lease": {"an order in flight is granted to nobody else", mistake{begin: func(r row, b begin, now int64) (row, orders.Answer) { r.Held = nil; return r.Begin(b, now) }}},
+	"it does not return the request in flight": {"an order in flight is granted to nobody else", mistake{known: func(*gateway.OrderRecord) *gateway.OrderRecord { return nil }}},
 	"it writes an invoice in its own form": {"after a success the order is created, with its invoice byte for byte", mistake{end: func(r row, e end, now int64) (row, orders.Answer) {
 		var text bytes.Buffer
 		_ = json.Compact(&text, e.Record.Invoice)
@@ -154,7 +154,7 @@ var mistakes = map[string]struct {
 		return r.End(e, now)
 	}}},
 	"it drops the evidence": {"after an unknown outcome the order is unknown, with the evidence", mistake{end: func(r row, e end, now int64) (row, orders.Answer) { e.Record.Body = nil; return r.End(e, now) }}},
-	"it sends an unknown order again": {"an order of unknown outcome is granted to Resubmit only, with what is known", mistake{begin: func(r row, b begin, now int64) (row, orders.Answer) {
+	"it sends an unknown order again": {"an order of unknown outcome is granted to Resubmit only, with its record", mistake{begin: func(r row, b begin, now int64) (row, orders.Answer) {
 		b.Resubmit = true
 		return r.Begin(b, now)
 	}}},
@@ -165,7 +165,7 @@ var mistakes = map[string]struct {
 		return r.End(e, now)
 	}}},
 	"it returns what it was given": {"a resubmission that is rejected, or not sent, leaves the order unknown", mistake{has: func(given, _ gateway.OrderRecord) gateway.OrderRecord { return given }}},
-	"it keeps the first evidence only": {"the unknown outcome of a resubmission is the one that is known", mistake{end: func(r row, e end, now int64) (row, orders.Answer) {
+	"it keeps the first evidence only": {"the unknown outcome of a resubmission replaces the earlier one", mistake{end: func(r row, e end, now int64) (row, orders.Answer) {
 		if len(r.Open) > 0 && e.Result == orders.Undecided {
 			e.Record = r.Open[0].Record
 		}
@@ -294,7 +294,7 @@ func TestMistake(t *testing.T) {
 	})
 }
 
-// Run finds the mistakes of guards, by the rule that each breaks, and no fault in one that is right.
+// Run finds the mistakes of guards, by the rule that each breaks, and no fault in a right guard.
 func TestRun(t *testing.T) {
 	for name, m := range mistakes {
 		t.Run(name, func(t *testing.T) {

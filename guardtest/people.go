@@ -122,7 +122,7 @@ var people = []rule{
 		s.resolve(read, gateway.Finding{Exists: true, By: "anna", Invoice: []byte(`{"orderId":"A-18"}`)}, gateway.ErrInvalidArgument)
 		s.want(s.first, orderOf(id), gateway.OrderUnknown)
 	}},
-	{name: "a success that comes after a finding is what is known", check: func(s *store) {
+	{name: "a success that comes after a finding is kept", check: func(s *store) {
 		held := s.acquire(s.first, orderOf(id))
 		s.end(s.first, held, unknown, "a page")
 		found := exists
@@ -153,7 +153,7 @@ var people = []rule{
 		s.forget(read, gateway.ErrTriedAgain)
 		s.wantInvoice(s.want(s.first, orderOf(id), gateway.OrderCreated), `{"id":"i-2"}`, 0)
 	}},
-	{name: "of calls and two people who forget an order at once, one call gets the lease and one person is told that it is forgotten", check: func(s *store) {
+	{name: "if calls and two people who forget an order come at once, one call gets the lease, and one person has forgotten it", check: func(s *store) {
 		for round := range 10 {
 			id := fmt.Sprint("A-", round)
 			s.end(s.first, s.acquire(s.first, orderOf(id)), success, invoice)
@@ -179,7 +179,7 @@ var people = []rule{
 			}
 		}
 	}},
-	{name: "a success that comes for a forgotten order is kept beside that of the call that has it", check: func(s *store) {
+	{name: "a success that comes for a forgotten order is kept beside the success of the call that has it", check: func(s *store) {
 		s.end(s.first, s.acquire(s.first, orderOf(id)), success, invoice)
 		read := s.status(id)
 		s.forget(read, nil)

@@ -30,7 +30,7 @@ const (
 	defaultKills = 20
 )
 
-// prefix is that of a line by which a process tells what it did: "sent 17" before it sends an order, and
+// prefix begins a line in which a process reports: "sent 17" before it sends an order, and
 // "nothing 17" when it is sure that this made no invoice.
 const prefix = "guardtest: "
 
@@ -139,7 +139,7 @@ func (r *racing) process() error {
 	return nil
 }
 
-// topName is the name of the test that has called Run: the last part is that of the rule.
+// topName is the name of the test that called Run: the last part names the rule.
 func topName(name string) string { return name[:strings.LastIndex(name, "/")] }
 
 func (r *racing) note(line string) {

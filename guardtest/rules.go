@@ -10,7 +10,7 @@ import (
 	"github.com/cryptogw/gateway"
 )
 
-// A rule is one that every guard keeps.
+// A rule is a property that every guard must have.
 type rule struct {
 	name         string
 	check        func(*store)
@@ -32,7 +32,7 @@ const (
 const invoice = "{ \"id\":\"i-1\",\n\"a\":1.50, \"u\":\"\\u00e9é\u2028\" }"
 
 var rules = []rule{
-	{name: "a lease is granted for an order of which nothing is known", check: func(s *store) {
+	{name: "a lease is granted for a new order", check: func(s *store) {
 		lease := s.begin(s.first, orderOf(id))
 		s.granted(orderOf(id), lease)
 		if lease.Known != nil || !lease.Expires.IsZero() && time.Until(lease.Expires) <= 0 {
@@ -90,7 +90,7 @@ var rules = []rule{
 			s.Errorf("known is %+v", known)
 		}
 	}},
-	{name: "an order of unknown outcome is granted to Resubmit only, with what is known", check: func(s *store) {
+	{name: "an order of unknown outcome is granted to Resubmit only, with its record", check: func(s *store) {
 		held := s.acquire(s.first, orderOf(id))
 		s.end(s.first, held, unknown, "a page")
 		s.want(s.first, orderOf(id), gateway.OrderUnknown)
@@ -111,7 +111,7 @@ var rules = []rule{
 			s.want(s.first, orderOf(id), gateway.OrderUnknown)
 		}
 	}},
-	{name: "the unknown outcome of a resubmission is the one that is known", check: func(s *store) {
+	{name: "the unknown outcome of a resubmission replaces the earlier one", check: func(s *store) {
 		held := s.acquire(s.first, orderOf(id))
 		s.end(s.first, held, unknown, "the first")
 		again := s.acquire(s.first, resubmitted(orderOf(id)))
@@ -344,7 +344,7 @@ var rules = []rule{
 		s.end(second, again, success, invoice)
 		s.wantInvoice(s.want(s.another(), orderOf(id), gateway.OrderCreated), invoice, 0)
 	}},
-	{name: "two successes, of which one comes after its lease, are both kept", needsRestart: true, needsExpiry: true, check: func(s *store) {
+	{name: "two successes are both kept, although one comes after its lease", needsRestart: true, needsExpiry: true, check: func(s *store) {
 		late := s.acquire(s.first, orderOf(id))
 		s.expire()
 		second := s.another()

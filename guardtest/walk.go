@@ -7,7 +7,7 @@ import (
 	"github.com/cryptogw/gateway"
 )
 
-// A model is what is to be known of an order.
+// A model is the expected state of an order.
 type model struct {
 	held     bool
 	unknown  bool // an attempt has an unknown outcome
@@ -41,7 +41,7 @@ const (
 	walkOrders = 3
 )
 
-// walk does what is possible at random, and compares what is known after each step.
+// walk takes random steps, and compares the order with the model after each one.
 func walk(s *store) {
 	seed := rand.Uint64()                    // #nosec G404 -- any walk will do
 	random := rand.New(rand.NewPCG(seed, 0)) // #nosec G404

@@ -48,8 +48,8 @@ func digits(d decimal.Decimal) string { return d.StringFixed(max(0, -d.Exponent(
 // InsertInvoiceTx inserts the job that creates an invoice, in the merchant's transaction:
 // the invoice is sent if it commits, and only then. An order has one job: if there is one,
 // unless it was cancelled or discarded, that is returned with UniqueSkippedAsDuplicate,
-// and the error matches [ErrOtherRequest] if its request is not [gateway.InvoiceRequest.Equal]. The error for an invalid
-// request is that of [gateway.InvoiceRequest.Validate]. The key is not stored.
+// and the error matches [ErrOtherRequest] if its request is not [gateway.InvoiceRequest.Equal]. For an invalid request it returns
+// the error of [gateway.InvoiceRequest.Validate]. The key is not stored.
 func InsertInvoiceTx(ctx context.Context, client *river.Client[pgx.Tx], tx pgx.Tx, r gateway.InvoiceRequest, o InsertOptions) (*rivertype.JobInsertResult, error) {
 	if err := r.Validate(); err != nil {
 		return nil, err
@@ -72,11 +72,11 @@ func InsertInvoiceTx(ctx context.Context, client *river.Client[pgx.Tx], tx pgx.T
 	return inserted, nil
 }
 
-// An InvoiceResult is what is known of an order when its job ends.
+// An InvoiceResult is the outcome of an order when its job ends.
 type InvoiceResult struct {
 	JobID    int64           // of River
 	OrderID  string          // as it was inserted
-	Merchant string          // as it was inserted; empty for the one that the client is for
+	Merchant string          // as it was inserted; empty for the client's own
 	Outcome  gateway.Outcome // of the order: an invoice that exists is OutcomeSucceeded, whoever created it
 
 	// Invoice is the invoice that was created, also by a run that died or by other code. It
@@ -177,8 +177,8 @@ func (w *invoiceWorker) work(ctx context.Context, job *river.Job[invoiceArgs]) e
 	return w.end(ctx, job, result, err)
 }
 
-// create creates the invoice. That a call could not be made is no error of the client, of which
-// the outcome would be unknown: nothing was sent.
+// create creates the invoice. If the call could not be made, the outcome is not unknown: nothing was
+// sent.
 func (w *invoiceWorker) create(ctx context.Context, args invoiceArgs) (*gateway.Invoice, gateway.Outcome, error) {
 	request, err1 := args.request()
 	opts, err2 := w.callOptions(ctx, args.Merchant)

@@ -39,7 +39,7 @@ var stateAfter = map[river.EventKind]rivertype.JobState{
 // noTable is the state of an order whose table is gone.
 const noTable gateway.OrderState = -1
 
-// invoiceTests are the ends of a CreateInvoice: what each does with the job, what the merchant is told when the job ends, and what
+// invoiceTests are the ends of a CreateInvoice: what each does with the job, what the merchant receives when the job ends, and what
 // the guard has of the order.
 var invoiceTests = map[string]struct {
 	prepare     func(s *shop)
@@ -160,7 +160,7 @@ func (s *shop) checkOrder(id string, want gateway.OrderState) {
 	}
 }
 
-// What the merchant is told is stored with the job: of an unknown outcome with its evidence, of a success as the response came, also if
+// The merchant's event is stored with the job: an unknown outcome with its evidence, a success as the response came, also if
 // PostgreSQL cannot store that as JSON.
 func TestInvoice_result(t *testing.T) {
 	const raw = `{"b":"\u0000","a":1e99999,"z":1.500}`
@@ -286,7 +286,7 @@ func (s *shop) runNewPending() (*rivertype.JobRow, river.EventKind, error) {
 	return run[pendingArgs](s, &pendingWorker{Jobs: s.jobs()}, inserted.Job)
 }
 
-// If the response to the COMMIT is lost, or the COMMIT, the result that is stored is told
+// If the response to the COMMIT is lost, or the COMMIT, the merchant receives the stored result
 // if the merchant was. The next run calls OnInvoice if not.
 func TestInvoice_commitLost(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -90,7 +90,7 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// onInvoice is the merchant's function. It records in its own table what it is told.
+// onInvoice is the merchant's function. It records its event in its own table.
 func (s *shop) onInvoice(ctx context.Context, tx pgx.Tx, r InvoiceResult) error {
 	s.told.Lock()
 	s.results = append(s.results, r)

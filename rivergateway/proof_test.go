@@ -42,13 +42,13 @@ var points = []string{
 	"working",   // the engine has begun the run
 	"received",  // the gateway has the request
 	"committed", // and has created the invoice
-	"telling",   // the merchant has written what it is told
+	"telling",   // the merchant has written the event
 	"ended",     // its transaction has ended, and the engine has not recorded the end of the run
 }
 
 // Processes work the orders of a merchant over a gateway that loses responses and refuses requests, while they
 // are killed at every point of a run, and deployed. No order is created twice, none is forgotten, and of each the
-// merchant is told once what is true. RIVERGATEWAY_PROOF, such as 1h, repeats it for that long.
+// merchant receives one event, and it is true. RIVERGATEWAY_PROOF, such as 1h, repeats it for that long.
 func TestProof(t *testing.T) {
 	duration, _ := time.ParseDuration(os.Getenv("RIVERGATEWAY_PROOF"))
 	begun := time.Now()

@@ -118,7 +118,7 @@ const (
 	inFlightSnooze = 15 * time.Second
 )
 
-// New returns workers with a client whose order guard is that of the configuration.
+// New returns workers with a client that has the order guard of the configuration.
 // There is no other way to make workers: with a guard in memory, two processes would send
 // two invoices. The error for an invalid configuration is a [*gateway.ArgumentError].
 func New(cfg Config) (*Jobs, error) {
@@ -148,7 +148,7 @@ func badArgument(name, reason string) error {
 	return &gateway.ArgumentError{Operation: "rivergateway", Name: name, Reason: reason}
 }
 
-// AddWorkers registers the workers. The error is that of [river.AddWorkerSafely].
+// AddWorkers registers the workers, and returns the error of [river.AddWorkerSafely].
 func (j *Jobs) AddWorkers(workers *river.Workers) error {
 	return errors.Join(
 		river.AddWorkerSafely(workers, &invoiceWorker{Jobs: j}),
@@ -160,7 +160,7 @@ func (j *Jobs) AddWorkers(workers *river.Workers) error {
 // InsertOptions are options of [InsertInvoiceTx] and [InsertWithdrawalTx]. The zero value
 // means the merchant that the client is for, and the defaults of River.
 type InsertOptions struct {
-	Merchant string           // whose order or withdrawal it is; empty for the one that the client is for
+	Merchant string           // whose order or withdrawal it is; empty for the client's own
 	Job      river.InsertOpts // options of River; UniqueOpts is overwritten
 }
 
@@ -193,15 +193,15 @@ func isLastAttempt(ctx context.Context, job *rivertype.JobRow) bool {
 	return job.Attempt >= job.MaxAttempts && ctx.Err() != context.Canceled
 }
 
-// A jobEnd is what is done with a job that does not run again.
+// A jobEnd says how to end a job that does not run again.
 type jobEnd struct {
-	output   any                                        // what is stored with the job
+	output   any                                        // stored with the job
 	callback func(ctx context.Context, tx pgx.Tx) error // OnInvoice or OnWithdrawal; nil for none
 	cancel   error                                      // why the job is cancelled; nil if it is completed
 }
 
 // end calls the merchant's function, stores the output and ends the job in one
-// transaction, so that it happens once: a job that is completed, or of which a
+// transaction, so that it happens once: a job that is completed, or whose
 // cancellation was requested, does not run again, even if this process dies. If it fails,
 // also by a panic, the engine stores the result with the job, and the next run calls the
 // function with it.

@@ -31,8 +31,8 @@ func (withdrawalArgs) Kind() string { return "gateway_withdrawal" }
 
 // InsertWithdrawalTx inserts the job that waits for a withdrawal, in the merchant's
 // transaction. A withdrawal has one job, as an order has with [InsertInvoiceTx]. The
-// identifier is not checked here: the first run cancels the job of an invalid one. The
-// error is that of River.
+// identifier is not checked here: the first run cancels the job of an invalid one. It
+// returns the error of River.
 func InsertWithdrawalTx(ctx context.Context, client *river.Client[pgx.Tx], tx pgx.Tx, withdrawRequestID string, o InsertOptions) (*rivertype.JobInsertResult, error) {
 	o.Job.UniqueOpts = river.UniqueOpts{ByArgs: true}
 	return client.InsertTx(ctx, tx, withdrawalArgs{withdrawRequestID, o.Merchant}, &o.Job)
@@ -42,7 +42,7 @@ func InsertWithdrawalTx(ctx context.Context, client *river.Client[pgx.Tx], tx pg
 type WithdrawalResult struct {
 	JobID             int64  // of River
 	WithdrawRequestID string // as it was inserted
-	Merchant          string // as it was inserted; empty for the one that the client is for
+	Merchant          string // as it was inserted; empty for the client's own
 
 	// Status is COMPLETED, FAILED, or one of [Config.Final]. It is
 	// empty if the end is not known: the service has refused the inquiry at the engine's last

@@ -48,7 +48,7 @@ func withdrawalStatus(status string) func(*shop) {
 	return func(s *shop) { check(s.t, s.gw.SetWithdrawalStatus(s.withdrawal(), status)) }
 }
 
-// withdrawalTests are inquiries: what each does with the job, and what the merchant is told when the job ends.
+// withdrawalTests are inquiries: what each does with the job, and what the merchant receives when the job ends.
 var withdrawalTests = map[string]struct {
 	prepare     func(s *shop)
 	event, last river.EventKind          // after the run, and if the engine makes no further attempt
@@ -112,7 +112,7 @@ func TestWithdrawal(t *testing.T) {
 	}
 }
 
-// A wait is told once: if OnWithdrawal fails, nothing of it is committed, and the next run
+// A wait has one event: if OnWithdrawal fails, nothing of it is committed, and the next run
 // calls it again.
 func TestWithdrawal_hookFails(t *testing.T) {
 	s := newShop(t)

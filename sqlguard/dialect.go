@@ -28,7 +28,7 @@ func (d Dialect) String() string {
 
 func (d Dialect) isValid() bool { return d >= PostgreSQL && d <= MariaDB }
 
-// badDialect is what is wrong with one that is not valid.
+// badDialect is the reason for refusing a dialect.
 const badDialect = "must be PostgreSQL, SQLite or MariaDB"
 
 // A dialect is what differs between the databases. Identifiers are passed as bytes, so that neither the
@@ -47,7 +47,7 @@ type dialect struct {
 	isDone       string
 	exists       string   // selects a row if a view of a name exists
 	elsewhere    string   // selects why a table of a name is not created, if anything; empty for nothing to check
-	misset       string   // selects what is wrong with the settings of a connection, if anything; empty for nothing to check
+	misset       string   // selects why a connection with its settings is refused, if anything; empty for nothing to check
 	time, json   string   // around a column, for people
 	viewPrefix   string   // creates a view that is not there
 	begin, lock  string   // what Migrate begins with; a statement that creates something ends each transaction of MariaDB
@@ -119,7 +119,7 @@ type schema struct {
 	names [len(suffixes)]string // of the view, of the indexes, and of the view of a newer version
 }
 
-// These names are that of the table and one of these.
+// The view and the indexes have the name of the table and one of these suffixes.
 var suffixes = [...]string{"_list", "_open", "_done", "_next"}
 
 func (d Dialect) schema(table string) schema {
@@ -180,7 +180,7 @@ func (s *schema) nameOfView(table string, suffix int) string {
 // by the time that Prune asks for.
 func (s *schema) creation() []string {
 	table := fmt.Sprintf(`CREATE TABLE IF NOT EXISTS {table} (
-	merchant    %[1]s NOT NULL, -- empty: the one that the client is for
+	merchant    %[1]s NOT NULL, -- empty for the client's own
 	order_id    %[2]s NOT NULL,
 	gateway     %[1]s NOT NULL, -- the base URL
 	version     bigint NOT NULL DEFAULT 0, -- another one after each change

@@ -15,7 +15,7 @@ import (
 	"github.com/shopspring/decimal"
 )
 
-// byOrder are several databases, of which each order lives in one: the one that its hash
+// byOrder are several databases. Each order lives in one of them: the database that its hash
 // chooses. Their number cannot change while orders are remembered.
 type byOrder []*sqlguard.Guard
 

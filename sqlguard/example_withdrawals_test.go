@@ -145,7 +145,7 @@ func TestWithdrawals_crash(t *testing.T) {
 	for _, now := range []int64{1000, 1000 + lease - 1, 1000 + lease, 1000 + 2*lease, 1000 + 3*lease} {
 		_, err := askNext(t.Context(), client, db, now, func(*sql.Tx, gateway.WithdrawalStatus) error {
 			if told = append(told, now); len(told) == 1 {
-				return refused // nothing is recorded: it is told again
+				return refused // nothing is recorded: the event comes again
 			}
 			return nil
 		})

@@ -62,7 +62,7 @@ func TestMigrate_newerVersion(t *testing.T) {
 }
 
 // Two roles with a schema of their own would have two tables, and send an order twice: the second table is refused, whoever
-// may see the first. A table that the search_path finds is the one that is used.
+// may see the first. The guard uses the table that the search_path finds.
 func TestMigrate_anotherSchema(t *testing.T) {
 	w := newPostgres(t)
 	role := "r" + strings.ToLower(rand.Text())
@@ -104,7 +104,7 @@ func TestMigrationSQL(t *testing.T) {
 
 func second(_ string, err error) error { return err }
 
-// Prune deletes what is created or free and old, in batches, and nothing that is unknown or in flight.
+// Prune deletes old orders that are created or free, in batches, and none that is unknown or in flight.
 func TestPrune(t *testing.T) {
 	inEach(t, func(t *testing.T, w testDB) {
 		g, other := w.guard(t), w.guard(t)

@@ -88,8 +88,8 @@ func (g *Guard) hasView(ctx context.Context, q querier, suffix int) (exists bool
 	return exists, err
 }
 
-// SchemaVersion returns the version of the table; 0 if there is no table, or not all of it. That of a newer version
-// of the package is an error.
+// SchemaVersion returns the version of the table; 0 if there is no table, or not all of it. A table of a newer
+// version of the package is an error.
 func (g *Guard) SchemaVersion(ctx context.Context) (int, error) {
 	exists, err := g.exists(ctx, g.db)
 	switch {

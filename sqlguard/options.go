@@ -41,7 +41,7 @@ func WithDialect(d Dialect) Option {
 }
 
 // WithTable sets the name of the table: 1 to 58 lower-case letters, digits and
-// underscores, the first of which is not a digit. The default is [DefaultTable].
+// underscores; the first is not a digit. The default is [DefaultTable].
 // PostgreSQL resolves the name by the search_path of the connection.
 func WithTable(name string) Option {
 	return func(cfg *config) error {
@@ -75,7 +75,7 @@ func WithLease(d time.Duration) Option {
 	}
 }
 
-// Lease returns the duration of [WithLease]. [gateway.New] refuses one that is not longer than an invoice may take.
+// Lease returns the duration of [WithLease]. [gateway.New] refuses a lease that is not longer than an invoice may take.
 func (g *Guard) Lease() time.Duration { return g.cfg.lease }
 
 // WithMerchants tells the orders of several merchants apart: an order is identified by the merchant and the
@@ -93,5 +93,5 @@ func WithMerchants() Option {
 	}
 }
 
-// patience is how long a Begin may take. What is left of the lease is for the call.
+// patience is how long a Begin may take. The call has the rest of the lease.
 func (c config) patience() time.Duration { return min(c.lease/4, mostPatience) }

@@ -36,7 +36,7 @@ func (s *stored) status(k key, readAt time.Time) gateway.OrderStatus {
 	return o
 }
 
-// record is what is known of an order.
+// record returns the record of an order.
 func (s *stored) record() gateway.OrderRecord {
 	switch state := s.State(s.now); {
 	case state == orders.InFlight:

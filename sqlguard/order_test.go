@@ -118,7 +118,7 @@ func TestResolve(t *testing.T) {
 		"an invoice that is no JSON":            {gateway.Finding{Exists: true, By: "anna", Invoice: []byte("{")}, gateway.OrderUnknown, "Finding.Invoice: must be JSON"},
 		"the invoice of another order":          {gateway.Finding{Exists: true, By: "anna", Invoice: []byte(`{"result":{"order_id":"A-18"}}`)}, gateway.OrderUnknown, `Finding.Invoice: names the order "A-18" (order "A-17")`},
 		"the invoice of another, with a number": {gateway.Finding{Exists: true, By: "anna", Invoice: []byte(`{"orderId":18}`)}, gateway.OrderUnknown, `names the order "18"`},
-		"one that names both":                   {gateway.Finding{Exists: true, By: "anna", Invoice: []byte(`{"orderId":"A-17","order":{"id":"4711"}}`)}, gateway.OrderCreated, ""},
+		"an invoice that names both":            {gateway.Finding{Exists: true, By: "anna", Invoice: []byte(`{"orderId":"A-17","order":{"id":"4711"}}`)}, gateway.OrderCreated, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inEach(t, func(t *testing.T, w testDB) {

@@ -15,9 +15,8 @@ const leastAge = mostLease
 // deletes no order that is unknown or in flight, however old it is. The age is at
 // least 24 hours; the error for a shorter one is a [*gateway.ArgumentError].
 //
-// What is deleted is forgotten: an order that was created is no longer known to be, and if it
-// is sent again, it has a second invoice. Who resolved it
-// is forgotten too. Choose an age after which no order is sent again.
+// A deleted order is forgotten, with its invoice and its finding: if it is sent again, it has a second
+// invoice. Choose an age after which no order is sent again.
 //
 // Prune deletes about 1,000 orders at a time, the oldest first, each time in a statement
 // of its own, so that no Begin waits for long. Several processes may call it at once. If it returns an

@@ -157,7 +157,7 @@ func (g *Guard) writeAll(ctx context.Context, decide func() ([]change, error)) e
 	return failure
 }
 
-// checkResolutions checks what is passed before anything is read.
+// checkResolutions checks the findings before anything is read.
 func checkResolutions(all []Resolution) error {
 	var refusals []error
 	seen := map[key]bool{}
@@ -176,7 +176,7 @@ func checkResolutions(all []Resolution) error {
 
 func (r Resolution) key() key { return key{r.Order.Merchant, idOf(r.Order.OrderID)} }
 
-// check returns what is wrong with a resolution, whatever the table has.
+// check returns why a resolution is refused, whatever the table has.
 func (r Resolution) check() error {
 	k := r.key()
 	if err := k.check(); err != nil {
@@ -236,11 +236,11 @@ func foundOf(has *row, invoice json.RawMessage) gateway.OrderRecord {
 
 const foundWithoutInvoice = "a person found that the invoice exists, and did not record what it says"
 
-// Forget deletes a created order whose invoice can no longer be paid, such as an expired one: the next call for the
-// order creates another invoice. Ask the operator of the gateway before whether a repeated orderId creates a new
-// invoice. Forget refuses an order that was sent again since it was read ([gateway.ErrTriedAgain]), and one that is not
-// created or has an attempt of unknown outcome ([gateway.ErrNotCreated]). After any other error the order may have been
-// forgotten: read it again.
+// Forget deletes a created order whose invoice can no longer be paid, such as an expired one. The next call for the
+// order then sends another invoice: first ask the operator of the gateway what a repeated orderId does. Forget
+// refuses an order that was sent again since it was read ([gateway.ErrTriedAgain]), that is not created, or that has an
+// attempt of unknown outcome ([gateway.ErrNotCreated]). After any other error the order may have been forgotten: read
+// it again.
 func (g *Guard) Forget(ctx context.Context, o gateway.OrderStatus) error {
 	k := key{o.Merchant, idOf(o.OrderID)}
 	if err := k.check(); err != nil {

@@ -18,7 +18,7 @@ type database interface {
 	Stop()
 }
 
-// A sharedServer is one that all tests share. The first that needs it starts it.
+// A sharedServer serves all tests. The first test that needs it starts it.
 type sharedServer struct {
 	start              func() (database, error)
 	variable, database string // the variable of the environment that has the DSN of another one

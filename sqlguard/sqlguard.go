@@ -32,11 +32,11 @@
 // # Records
 //
 // The statement that grants the lease records its request, so that an order
-// whose process died has it; the one that ends it records the rest of [gateway.OrderRecord].
-// The invoice of an order that is created is kept byte for byte. What is learned of a further invoice is
-// kept beside it, and an attempt whose outcome is unknown until it is known. Times have microseconds. In
-// Cause, what is not UTF-8 is replaced. An invoice of at most 1 MiB is kept, and
-// 4 MiB of an order: the bodies of older attempts are dropped first.
+// whose process died has it; the statement that ends the lease records the rest of [gateway.OrderRecord].
+// The invoice of a created order is kept byte for byte, and further invoices beside it. An attempt of
+// unknown outcome is kept until its outcome is known. Times have microseconds. Invalid UTF-8 in Cause is
+// replaced. An invoice of at most 1 MiB is kept, and 4 MiB of an order: the bodies of older attempts are
+// dropped first.
 //
 // If a person finds that an invoice exists, and the attempts of the order had different requests, it is not
 // known which of them it is for, and none is kept.
@@ -54,13 +54,13 @@
 // the clock of the database, so that the clocks of the processes need not agree.
 //
 // For the process, the lease begins before the statement, by its own clock: it ends no later than
-// that of the database, and the client sends nothing afterwards. A Begin that takes longer than
-// a quarter of its lease or 10 seconds fails, and withdraws what it recorded.
+// the lease in the database, and the client sends nothing afterwards. A Begin that takes longer than a
+// quarter of its lease, or 10 seconds, fails and rolls back its record.
 //
 // Each Begin has a random name, by which End ends it. A process that is slower
 // than its lease therefore cannot end what another process has begun since. Its
 // report is not lost either: a late success makes the order created, with its invoice, and a
-// late unknown outcome makes one that is free unknown. Both are recorded even if the row is gone.
+// late unknown outcome makes a free order unknown. Both are recorded even if the row is gone.
 //
 // # Requirements
 //
@@ -128,7 +128,7 @@ func New(db *sql.DB, opts ...Option) (*Guard, error) {
 		cfg.dialect = dialectOf(db.Driver())
 	}
 	if cfg.dialect == 0 {
-		return nil, badArgument("db", fmt.Sprintf("the driver is %T, and must be that of %s for PostgreSQL, %s for SQLite or %s for MariaDB and MySQL: use WithDialect if it wraps one",
+		return nil, badArgument("db", fmt.Sprintf("the driver is %T, and must be %s for PostgreSQL, %s for SQLite or %s for MariaDB and MySQL: use WithDialect if it wraps one of these",
 			db.Driver(), dialects[PostgreSQL].driver, dialects[SQLite].driver, dialects[MariaDB].driver))
 	}
 	g := &Guard{
@@ -155,7 +155,7 @@ func (g *Guard) keyOf(o gateway.Order) (key, error) {
 	return k, errors.Join(g.checkMerchant(o.Merchant), k.check(), checkStorable("gateway", o.Gateway, maxGateway))
 }
 
-// noOutcome is what is known of an attempt until it ends.
+// noOutcome is the Cause of an attempt until it ends.
 const noOutcome = "the process did not record an outcome"
 
 // Begin implements [gateway.OrderGuard]. A lease is granted for the duration of [WithLease], and
@@ -241,9 +241,9 @@ const (
 )
 
 // End implements [gateway.OrderGuard]. After a success the order is created, after an unknown outcome
-// unknown. After a rejection, or if the invoice was not sent, it is as before Begin. What is none of
-// these counts as an unknown outcome. An order that is known to be created remains so, with the first
-// invoice that was recorded, and others beside it.
+// unknown. After a rejection, or if the invoice was not sent, it is as before Begin. Any other outcome
+// counts as unknown. A created order stays created, with the first invoice that was recorded, and others
+// beside it.
 //
 // If the lease has expired and another call has the order since, or if its row is gone, a success and an
 // unknown outcome are recorded all the same.

@@ -25,7 +25,7 @@ func TestNew_refuses(t *testing.T) {
 	}{
 		"no handle":           {nil, nil, "db: must not be nil"},
 		"a nil option":        {sqlite, []Option{nil}, "opts: contains a nil option"},
-		"another driver":      {other, nil, "the driver is sqlguard.noDatabase, and must be that of github.com/jackc/pgx/v5/stdlib for PostgreSQL, modernc.org/sqlite for SQLite or github.com/go-sql-driver/mysql for MariaDB and MySQL: use WithDialect if it wraps one"},
+		"another driver":      {other, nil, "the driver is sqlguard.noDatabase, and must be github.com/jackc/pgx/v5/stdlib for PostgreSQL, modernc.org/sqlite for SQLite or github.com/go-sql-driver/mysql for MariaDB and MySQL: use WithDialect if it wraps one"},
 		"no dialect":          {other, []Option{WithDialect(0)}, "WithDialect: must be PostgreSQL, SQLite or MariaDB"},
 		"a table":             {sqlite, []Option{WithTable("A")}, "WithTable: must be 1 to 58"},
 		"a long table":        {sqlite, []Option{WithTable(strings.Repeat("a", 59))}, "WithTable: must be 1 to 58"},

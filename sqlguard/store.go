@@ -29,7 +29,7 @@ const (
 	maxGateway  = 512
 )
 
-// idOf returns what identifies an order with an orderId, which is that of a UUID in either case.
+// idOf returns the text that identifies an order. Equal UUIDs have the same one.
 func idOf(orderID string) string {
 	return gateway.Order{Request: gateway.InvoiceRequest{OrderID: orderID}}.Key()
 }
@@ -191,7 +191,7 @@ func (g *Guard) write(ctx context.Context, q querier, k key, before stored, afte
 	return count == 1, err
 }
 
-// outcomeOf is that of the attempt that ended last.
+// outcomeOf returns the outcome of the attempt that ended last.
 func outcomeOf(r row) string {
 	switch {
 	case len(r.Invoices) > 0:

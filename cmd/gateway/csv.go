@@ -20,7 +20,7 @@ type line struct {
 	cells  []string
 }
 
-// A lineError is what is wrong with a line.
+// A lineError is the error of a line.
 type lineError struct {
 	number int
 	err    error
@@ -107,7 +107,7 @@ func placeOf(column string, header []string) int {
 	return slices.IndexFunc(header, func(cell string) bool { return isColumn(cell, column) })
 }
 
-// isColumn reports whether a cell of a header names a column, of which a text "a|b" has two names.
+// isColumn reports whether a cell of a header names a column. The column "a|b" has two names.
 func isColumn(cell, column string) bool {
 	cell = strings.ToLower(strings.Trim(strings.TrimSpace(cell), `"`))
 	return slices.Contains(strings.Split(column, "|"), cell)
@@ -117,7 +117,7 @@ func hasAll(columns, header []string) bool {
 	return !slices.ContainsFunc(columns, func(column string) bool { return placeOf(column, header) < 0 })
 }
 
-// placesOf returns the places of columns in a header; -1 for one that it does not have.
+// placesOf returns the places of columns in a header; -1 for a missing one.
 func placesOf(columns, header []string) (places []int, err error) {
 	for _, column := range columns {
 		place := placeOf(column, header)

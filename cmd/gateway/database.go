@@ -229,7 +229,7 @@ func (s *session) guard(ctx context.Context, opts ...sqlguard.Option) (*sqlguard
 		return nil, fmt.Errorf("the database cannot be used: %w", err)
 	case version == 0:
 		return nil, errors.New("there is no such table. Is this the database of the shop, and does this user see the shop's schema (search_path)? " +
-			"Is the name that of --table? Only for a new shop, create it with gateway orders migrate")
+			"Is the table's name the one of --table? Only for a new shop, create it with gateway orders migrate")
 	}
 	return guard, nil
 }

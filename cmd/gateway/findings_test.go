@@ -50,7 +50,7 @@ func TestResolve_sortedApart(t *testing.T) {
 	rows[1][3], rows[2][3] = rows[2][3], rows[1][3]
 	var text strings.Builder
 	require.NoError(t, csv.NewWriter(&text).WriteAll(rows))
-	got := w.want(t, exitUsage, "line 2: order \"A-1\": the token is not that of order \"A-2\": a column was sorted by itself", "orders", "resolve", "--by", "anna", "--from", file(t, text.String()))
+	got := w.want(t, exitUsage, "line 2: order \"A-1\": the token belongs to another order than \"A-2\": a column was sorted by itself", "orders", "resolve", "--by", "anna", "--from", file(t, text.String()))
 	assert.Equal(t, 2, strings.Count(got.err, "line "))
 	assert.Equal(t, []string{"unknown", "unknown", "unknown"}, w.states(t, "A-1", "A-2", "A-3"))
 }

@@ -62,8 +62,8 @@ func (s *session) forgetCommand() *cobra.Command {
 		Use: "forget ORDER", Short: "Forget a created order, so that the next call creates another invoice", Args: cobra.ExactArgs(1),
 		Long: `Forgets a created order whose invoice can no longer be paid, such as an expired one: the next call for
 the order sends it, and it has a second invoice. Ask the gateway's operator first whether a repeated
-orderId creates a new invoice. An order that is free, in flight or unknown is refused, and so is one
-that has another attempt, and so another invoice, than the one that orders show printed.`,
+orderId creates a new invoice. An order that is free, in flight or unknown is refused, and so is an order
+that has another attempt by now, and with it another invoice.`,
 		Example: "  gateway orders forget A-17 --attempt 42",
 	}
 	s.prints(c, formatTable, formatJSON)
@@ -92,8 +92,8 @@ func (s *session) pruneCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "prune --older-than AGE", Short: "Delete old orders that are created or free", Args: cobra.NoArgs,
 		Long: `Deletes the orders that are created or free and have not changed for longer than AGE, such as 400d
-or 9600h, at least 24h. Those that are unknown or in flight stay. What is deleted is forgotten: an
-order that is sent again has a second invoice. Choose an age after which no order is sent again.`,
+or 9600h, at least 24h. Orders that are unknown or in flight stay. A deleted order is forgotten: if
+it is sent again, it has a second invoice. Choose an age after which no order is sent again.`,
 		Example: "  gateway orders prune --older-than 400d --dry-run",
 	}
 	s.prints(c, formatTable, formatJSON)

@@ -22,9 +22,9 @@ func (s *session) resolveCommand() *cobra.Command {
 		Long: `Records that the gateway has an invoice for an unknown order, or that it has none: for the
 orders of a file, or for one.
 
-The file is the one that orders pending -o csv wrote, with the column finding filled in: exists,
-absent, or empty for not yet. An optional column invoice has the invoice as JSON, where the order
-exists. Other columns are ignored. If any row is wrong, or cannot be applied, nothing is changed.
+FILE comes from orders pending -o csv. Write exists or absent into its column finding, or nothing if you
+do not know yet. An optional column invoice has the invoice of an existing order, as JSON. If any
+row is wrong, or cannot be applied, nothing is changed.
 
 After exists the order is created, and later calls get the invoice if it is given. After absent the
 next call sends the order. Absent is refused for an order that was listed before the time in
@@ -159,7 +159,7 @@ func (s *session) findings(r *resolve) (all []sqlguard.Resolution, lines []int, 
 	for _, l := range rows {
 		o, f, err := r.row(l)
 		if shown := l.cells[3]; err == nil && shown != guarded(printable(o.OrderID)) && listed[shown] {
-			err = fmt.Errorf("the token is not that of order %q: a column was sorted by itself; list the orders again", shown)
+			err = fmt.Errorf("the token belongs to another order than %q: a column was sorted by itself; list the orders again", shown)
 		}
 		key := [2]string{o.Merchant, o.OrderID}
 		if before := lineOf[key]; err == nil && before > 0 {
