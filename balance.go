@@ -162,7 +162,7 @@ func checkAmounts(amounts []BalanceAmount) error {
 }
 
 var (
-	errNotBalance  = errors.New("is no balance in a form that is known")
+	errNotBalance  = errors.New("has no known form of a balance")
 	errNoneOfThree = errors.New("has no balance, amount or available")
 )
 

@@ -97,7 +97,7 @@ func assertAmounts(t *testing.T, want, got []gateway.BalanceAmount) {
 // I-105
 func TestClient_Balance_nearMisses(t *testing.T) {
 	t.Parallel()
-	const other = "is no balance in a form that is known"
+	const other = "has no known form of a balance"
 	long := strings.Repeat("x", 100_000)
 	for _, tt := range []struct{ name, result, pointer, reason string }{
 		{"null", `null`, "/result", "is null"},
@@ -148,7 +148,7 @@ func TestClient_Balance_nearMisses(t *testing.T) {
 // I-107
 func TestClient_Balance_nameless(t *testing.T) {
 	t.Parallel()
-	const noCoin, other = "names no coin", "is no balance in a form that is known"
+	const noCoin, other = "names no coin", "has no known form of a balance"
 	none, coin := gateway.BalanceQuery{NetworkName: "Tron"}, gateway.BalanceQuery{CoinSymbol: "USDT"}
 	for _, tt := range []struct {
 		name            string

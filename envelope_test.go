@@ -400,7 +400,7 @@ func TestResponse_status(t *testing.T) {
 			got, err := s.call(t.Context(), cannedClient(t, status, s.body()))
 			assertInvariants(t, got, err)
 			if s.write && status > 201 {
-				assert.ErrorContains(t, decodeErrorOf(t, s, err), "an invoice was created if the status is 200 or 201")
+				assert.ErrorContains(t, decodeErrorOf(t, s, err), "only a status of 200 or 201 proves an invoice")
 				return
 			}
 			require.NoError(t, err)

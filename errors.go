@@ -44,7 +44,7 @@ var (
 
 	// ErrResponseMismatch matches a [*DecodeError] for a record whose identifier differs from the
 	// requested one.
-	ErrResponseMismatch = errors.New("gateway: another record than the one asked for")
+	ErrResponseMismatch = errors.New("gateway: another record than the requested one")
 
 	// ErrWithdrawalFailed matches the [*WaitError] of a withdrawal that is FAILED. Its Last is the withdrawal.
 	ErrWithdrawalFailed = errors.New("gateway: the service reports FAILED")

@@ -125,7 +125,7 @@ func TestErrors(t *testing.T) {
 		{"a response that cannot be decoded", statusTrip(200, "<html>"), withdrawalCall, "gateway: withdrawal: 200: response not understood: ", notSent, false, nil},
 		{
 			"another withdrawal", statusTrip(201, mismatch), withdrawalCall,
-			"gateway: withdrawal: 201: response not understood: /result/withdrawRequestId: \"another\" is another record than the one asked for: ", notSent, false,
+			"gateway: withdrawal: 201: response not understood: /result/withdrawRequestId: \"another\" is another record than the requested one: ", notSent, false,
 			is{gateway.ErrResponseMismatch},
 		},
 		{

@@ -205,7 +205,7 @@ func (c *call) readInvoice(e envelope) (isRefusal bool, wrong *doc.Error) {
 }
 
 // errStatusNoSuccess is the error of a status of 2xx that does not prove that the invoice was created.
-var errStatusNoSuccess = errors.New("an invoice was created if the status is 200 or 201")
+var errStatusNoSuccess = errors.New("only a status of 200 or 201 proves an invoice")
 
 // messageNoSuccess is the error of a message that does not prove that the invoice was created.
 func (c *Client) messageNoSuccess(e envelope) error {

@@ -227,8 +227,8 @@ func TestObserver_drift(t *testing.T) {
 		{"rates of no known shape", "ExchangeRates", enveloped(`"soon"`), drifts{{"exchange_rates", "/result", unreadable, `"soon" has no coin with a price in usd or eur; WithRatesDecoder reads another form`}}},
 		{"a documented field that is missing", "Withdrawal", paid(`"fee":"1.5",`, ""), drifts{{"withdrawal", "/result/fee", unreadable, "is missing"}}},
 		{
-			"another record than the one asked for", "Withdrawal", paid(requestID, "other"),
-			drifts{{"withdrawal", "/result/withdrawRequestId", gateway.DriftMismatch, `"other" is another record than the one asked for`}},
+			"another record than the requested one", "Withdrawal", paid(requestID, "other"),
+			drifts{{"withdrawal", "/result/withdrawRequestId", gateway.DriftMismatch, `"other" is another record than the requested one`}},
 		},
 		{
 			"a record that was skipped, and the same of others once", "CoinNetworks", // I-52

@@ -70,7 +70,7 @@ func TestClient_mismatch(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			s := subjectNamed(tt.subject)
-			assertNotUnderstood(t, s, enveloped(tt.result), tt.pointer, "another record than the one asked for")
+			assertNotUnderstood(t, s, enveloped(tt.result), tt.pointer, "another record than the requested one")
 			_, err := s.call(t.Context(), cannedClient(t, s.status, enveloped(tt.result)))
 			assert.ErrorIs(t, err, gateway.ErrResponseMismatch)
 		})

@@ -109,7 +109,7 @@ func TestResolve(t *testing.T) {
 		"an invoice exists":                     {gateway.Finding{Exists: true, By: "anna", Note: "4711"}, gateway.OrderCreated, ""},
 		"with its JSON":                         {gateway.Finding{Exists: true, By: "anna", Invoice: []byte(`{"orderId":"A-17"}`)}, gateway.OrderCreated, ""},
 		"none exists":                           {gateway.Finding{By: "anna", Margin: 1}, gateway.OrderFree, ""},
-		"none exists, within the margin":        {gateway.Finding{By: "anna"}, gateway.OrderUnknown, "may still be in transit: that no invoice exists is accepted if the order is read 15m0s later than it was, at 20"},
+		"none exists, within the margin":        {gateway.Finding{By: "anna"}, gateway.OrderUnknown, "may still be in transit: the order was read 15m0s too early: read it again at 20"},
 		"nobody has found it":                   {gateway.Finding{Exists: true, By: " "}, gateway.OrderUnknown, "Finding.By: is required"},
 		"a name that no database stores":        {gateway.Finding{Exists: true, By: "a\x00"}, gateway.OrderUnknown, "Finding.By: must be valid UTF-8"},
 		"a note that is too long":               {gateway.Finding{Exists: true, By: "anna", Note: strings.Repeat("x", 64<<10+1)}, gateway.OrderUnknown, "Finding.Note: must be valid UTF-8 of at most 64 KiB"},

@@ -122,7 +122,7 @@ func (g *Guard) step(ctx context.Context, k key, transition func(row, int64) (ro
 // writeAll writes the changes that decide returns in one transaction, all of them or none. If one of the rows has changed
 // meanwhile, it asks decide again.
 func (g *Guard) writeAll(ctx context.Context, decide func() ([]change, error)) error {
-	failure := errors.New("the orders are changed by others all the time")
+	failure := errors.New("other processes keep changing the orders")
 	for range mostTries {
 		changes, err := decide()
 		if err != nil || len(changes) == 0 {
@@ -201,7 +201,7 @@ func (r Resolution) apply(has row, now int64) (row, orders.Answer) {
 	case errors.Is(answer.Err, gateway.ErrTooEarly):
 		over := margin + orders.TimeAt(has.Lease).Sub(orders.TimeAt(has.Begun)) // since it began
 		left := max(over-r.Order.GuardReadAt.Sub(orders.TimeAt(has.Begun)), over-r.Order.ReadAt.Sub(sent))
-		answer.Err = fmt.Errorf("%w: that no invoice exists is accepted if the order is read %v later than it was, at %s: read it again then, and look it up again",
+		answer.Err = fmt.Errorf("%w: the order was read %v too early: read it again at %s, and look it up again",
 			gateway.ErrTooEarly, left.Round(time.Second), textOf(r.Order.ReadAt.Add(left)))
 	case errors.Is(answer.Err, gateway.ErrNotUnknown) && has.Resolved > 0:
 		answer.Err = fmt.Errorf("%w, as %q found at %s", answer.Err, has.Found.By, textOf(orders.TimeAt(has.Resolved)))

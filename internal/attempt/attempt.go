@@ -81,7 +81,7 @@ var (
 	ErrExpired = errors.New("the time to send has passed")
 
 	errNoResponse = errors.New("the RoundTripper returned neither a response nor an error")
-	errEarly      = errors.New("the response began before the invoice was sent: it may be to something else")
+	errEarly      = errors.New("the response began before the invoice was sent: it may answer something else")
 )
 
 // RoundTrip implements [http.RoundTripper].

@@ -571,7 +571,7 @@ func TestTransport_expires(t *testing.T) {
 	}
 }
 
-const early = "the response began before the invoice was sent: it may be to something else"
+const early = "the response began before the invoice was sent: it may answer something else"
 
 // A response that begins before the header of a write is written may be to something else, unless its
 // connection has streams.

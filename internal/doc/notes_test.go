@@ -84,8 +84,8 @@ func TestDoc_NoteError(t *testing.T) {
 		want  []string
 	}{
 		{"no error", nil, nil},
-		{"another identifier", &doc.Error{Pointer: "/id", Value: `"w-2"`, Err: doc.ErrMismatch}, []string{`mismatch /id: "w-2" is another record than the one asked for`}},
-		{"another identifier, within an error", &doc.Error{Err: fmt.Errorf("%w: %w", io.EOF, doc.ErrMismatch)}, []string{`mismatch : EOF: is another record than the one asked for`}},
+		{"another identifier", &doc.Error{Pointer: "/id", Value: `"w-2"`, Err: doc.ErrMismatch}, []string{`mismatch /id: "w-2" is another record than the requested one`}},
+		{"another identifier, within an error", &doc.Error{Err: fmt.Errorf("%w: %w", io.EOF, doc.ErrMismatch)}, []string{`mismatch : EOF: is another record than the requested one`}},
 		{"another form", &doc.Error{Pointer: "/id", Err: io.EOF}, []string{"unreadable /id: EOF"}},
 		{"an error of syntax", &doc.Error{Err: io.EOF, Syntax: true}, nil},
 	} {

@@ -18,7 +18,7 @@ import (
 
 var (
 	// ErrMismatch is the error of a record with another identifier than the one asked for.
-	ErrMismatch = errors.New("is another record than the one asked for")
+	ErrMismatch = errors.New("is another record than the requested one")
 
 	// ErrNoRecord is the error of an empty array where one record is expected.
 	ErrNoRecord = errors.New("has no record")

@@ -12,7 +12,7 @@ import (
 
 // Errors of transitions that are refused. The row is not changed.
 var (
-	ErrOtherGateway = errors.New("gateway: the order is one of another gateway")
+	ErrOtherGateway = errors.New("gateway: the order belongs to another gateway")
 	ErrNotUnknown   = errors.New("the outcome of the order is not unknown")
 	ErrTriedAgain   = errors.New("the order was sent again since it was read")
 	ErrTooEarly     = errors.New("a request of the order may still be in transit")
