@@ -282,14 +282,46 @@ const markedCause = "marked as unknown: it may have been sent before the databas
 // [*gateway.ArgumentError]: the table has orders of the other kind. After any other error some orders may have been marked:
 // call Mark again.
 func (g *Guard) Mark(ctx context.Context, all []gateway.OrderStatus) (marked int, err error) {
-	keyOf := func(o gateway.OrderStatus) key { return key{o.Merchant, idOf(o.OrderID)} }
-	if err := g.checkKind(ctx); err != nil {
+	if err := g.checkMarks(ctx, all); err != nil {
+		return 0, err
+	}
+	for some := range slices.Chunk(all, markedAtOnce) {
+		count := 0
+		err := g.writeAll(ctx, func() (changes []change, err error) {
+			changes, err = g.marks(ctx, some)
+			count = len(changes)
+			return changes, err
+		})
+		if err != nil {
+			return marked, fmt.Errorf("sqlguard: marking orders: %w", explained(err))
+		}
+		marked += count
+	}
+	return marked, nil
+}
+
+// CheckMark reports how many orders [Guard.Mark] would mark, or returns its error, and changes nothing.
+func (g *Guard) CheckMark(ctx context.Context, all []gateway.OrderStatus) (marked int, err error) {
+	if err := g.checkMarks(ctx, all); err != nil {
+		return 0, err
+	}
+	changes, err := g.marks(ctx, all)
+	if err != nil {
 		return 0, fmt.Errorf("sqlguard: marking orders: %w", explained(err))
+	}
+	return len(changes), nil
+}
+
+// checkMarks returns why orders must not be marked.
+func (g *Guard) checkMarks(ctx context.Context, all []gateway.OrderStatus) error {
+	if err := g.checkKind(ctx); err != nil {
+		return fmt.Errorf("sqlguard: marking orders: %w", explained(err))
 	}
 	var refusals []error
 	for i, o := range all {
+		k := key{o.Merchant, idOf(o.OrderID)}
 		reason, unnameable := endpoint.Identifier(o.OrderID, maxOrder), endpoint.Identifier(o.Merchant, maxMerchant)
-		err := keyOf(o).check()
+		err := k.check()
 		switch {
 		case reason != "":
 			err = badArgument("orderId", reason)
@@ -299,34 +331,26 @@ func (g *Guard) Mark(ctx context.Context, all []gateway.OrderStatus) (marked int
 			err = g.checkMerchant(o.Merchant)
 		}
 		if err != nil {
-			refusals = append(refusals, &RefusedError{i, keyOf(o).error(err)})
+			refusals = append(refusals, &RefusedError{i, k.error(err)})
 		}
 	}
-	if len(refusals) > 0 {
-		return 0, errors.Join(refusals...)
-	}
-	for some := range slices.Chunk(all, markedAtOnce) {
-		count := 0
-		err := g.writeAll(ctx, func() (changes []change, err error) {
-			seen := map[key]bool{}
-			for _, o := range some {
-				record := gateway.OrderRecord{Outcome: gateway.OutcomeUnknown, SentAt: g.now().UTC(), Cause: markedCause}
-				c, answer, err := g.step(ctx, keyOf(o), func(has row, now int64) (row, orders.Answer) { return has.Mark(randomName(), record, now) })
-				if err != nil {
-					return nil, keyOf(o).error(err)
-				}
-				if answer.Changed && !seen[c.key] {
-					changes = append(changes, c)
-				}
-				seen[c.key] = true
-			}
-			count = len(changes)
-			return changes, nil
-		})
+	return errors.Join(refusals...)
+}
+
+// marks returns the changes that mark orders.
+func (g *Guard) marks(ctx context.Context, all []gateway.OrderStatus) (changes []change, err error) {
+	seen := map[key]bool{}
+	for _, o := range all {
+		k := key{o.Merchant, idOf(o.OrderID)}
+		record := gateway.OrderRecord{Outcome: gateway.OutcomeUnknown, SentAt: g.now().UTC(), Cause: markedCause}
+		c, answer, err := g.step(ctx, k, func(has row, now int64) (row, orders.Answer) { return has.Mark(randomName(), record, now) })
 		if err != nil {
-			return marked, fmt.Errorf("sqlguard: marking orders: %w", explained(err))
+			return nil, k.error(err)
 		}
-		marked += count
+		if answer.Changed && !seen[k] {
+			changes = append(changes, c)
+		}
+		seen[k] = true
 	}
-	return marked, nil
+	return changes, nil
 }

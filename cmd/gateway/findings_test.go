@@ -180,7 +180,9 @@ func TestMark(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newSQLite(t)
 			w.sends(t, time.Hour, "", "A-1", gateway.OutcomeSucceeded)
-			got := w.want(t, test.code, test.want, append([]string{"orders", "mark", "--from", file(t, test.text)}, words(test.args)...)...)
+			args := append([]string{"orders", "mark", "--from", file(t, test.text)}, words(test.args)...)
+			w.want(t, test.code, test.want, append(args, "--dry-run")...)
+			got := w.want(t, test.code, test.want, args...)
 			assert.Equal(t, "created", w.states(t, "A-1")[0])
 			ids := []string{"A-8", "A-9", "=A-9"}
 			assert.Equal(t, test.code == 0, strings.Contains(strings.Join(w.states(t, ids...), " "), "unknown"), got.err)

@@ -106,7 +106,7 @@ func (s *session) mark(ctx context.Context, orders []gateway.OrderStatus, lines 
 	}
 	var marked int
 	if dryRun {
-		marked, err = markable(ctx, guard, orders)
+		marked, err = guard.CheckMark(ctx, orders)
 	} else {
 		marked, err = guard.Mark(ctx, orders)
 	}
@@ -120,24 +120,4 @@ func (s *session) mark(ctx context.Context, orders []gateway.OrderStatus, lines 
 		return fmt.Errorf("%d orders were marked; run it again: %w", marked, err)
 	}
 	return s.printDone(markedRecord{marked, len(orders) - marked, dryRun})
-}
-
-// markable returns how many orders [sqlguard.Guard.Mark] would mark.
-func markable(ctx context.Context, guard *sqlguard.Guard, orders []gateway.OrderStatus) (count int, err error) {
-	if err := guard.Check(ctx); err != nil {
-		return 0, err
-	}
-	var refusals []error
-	for i, o := range orders {
-		now, err := guard.Order(ctx, o.Merchant, o.OrderID)
-		switch {
-		case errors.Is(err, gateway.ErrInvalidArgument):
-			refusals = append(refusals, &sqlguard.RefusedError{Index: i, Err: err})
-		case err != nil:
-			return 0, err
-		case now.State == gateway.OrderFree:
-			count++
-		}
-	}
-	return count, errors.Join(refusals...)
 }
