@@ -223,6 +223,7 @@ func TestPools_http1(t *testing.T) {
 		resp, err := pools.RoundTrip(newRequest(t, t.Context(), http.MethodGet, "http://gateway.test/a"))
 		require.NoError(t, err, "a request that is no part of an attempt")
 		_ = resp.Body.Close()
+		pools.CloseIdleConnections()
 	})
 }
 
