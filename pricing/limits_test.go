@@ -48,7 +48,7 @@ func TestChecks(t *testing.T) {
 		{"a place too many comes before the least", `{}`, "0.001", "gateway: coin.precision: 0.001 has more than 2 decimal places", same, "gateway: coin.precision: 0.001 has more than 2 decimal places"},
 		{"a place too many comes before the most", `{}`, "5000.001", "gateway: coin.precision: 5000.001 has more than 2 decimal places", same, "gateway: coin.precision: 5000.001 has more than 2 decimal places"},
 		{"whole units only", `{"coin":{"precision":0}}`, "20.5", "gateway: coin.precision: 20.5 has more than 0 decimal places", same, "gateway: coin.precision: 20.5 has more than 0 decimal places"},
-		{"a precision above all places", `{"coin":{"precision":9223372036854775807}}`, "20.000000000000000000000000000001", passes, "18.500000000000000000000000000001", passes},
+		{"a precision above all places", `{"coin":{"precision":2147483647}}`, "20.000000000000000000000000000001", passes, "18.500000000000000000000000000001", passes},
 		{"limits with more places than the precision", `{"minWithdraw":"10.001","coin":{"minAmount":"10.001"}}`, "10", "gateway: minWithdraw: 10 is below 10.001", same, "gateway: coin.minAmount: 10 is below 10.001"},
 		{"a most of zero allows nothing", `{"minWithdraw":"0","maxWithdraw":"0"}`, "7", "gateway: maxWithdraw: 7 is above 0", same, passes},
 		{"a most below zero allows nothing", `{"minWithdraw":"0","maxWithdraw":"-1"}`, "7", "gateway: maxWithdraw: 7 is above -1", same, passes},
@@ -72,7 +72,7 @@ func TestChecks(t *testing.T) {
 
 		{"no amount comes before a pair that is off", `{"withdrawable":false,"depositable":false}`, "0", "amount: is required and must be greater than zero", same, "amount: is required and must be greater than zero"},
 		{"an amount of 65 digits", `{}`, "1e64", "amount: has more than 64 digits", same, "amount: has more than 64 digits"},
-		{"a negative precision comes before a pair that is off", `{"withdrawable":false,"depositable":false,"coin":{"precision":-9223372036854775808}}`, "20", "coin.precision: must not be negative", same, "coin.precision: must not be negative"},
+		{"a negative precision comes before a pair that is off", `{"withdrawable":false,"depositable":false,"coin":{"precision":-2147483648}}`, "20", "coin.precision: must not be negative", same, "coin.precision: must not be negative"},
 		{"a precision of minus one", `{"coin":{"precision":-1}}`, "20", "coin.precision: must not be negative", same, "coin.precision: must not be negative"},
 		{"a least with a huge exponent", `{"minWithdraw":"1e9999"}`, "20", "minWithdraw:" + noMoney, same, passes},
 		{"a least of zero with a huge exponent", `{"minWithdraw":"0e9999"}`, "20", "minWithdraw:" + noMoney, same, passes},
