@@ -345,6 +345,8 @@ type account struct {
 	calls    int       // calls under way
 	met      int       // calls that began beside another
 	unknown  time.Time // since when its outcome is unknown; zero if it is not
+	doubted  bool      // a call has said so
+	expired  []string  // the attempts whose lease is over, and which have not ended
 	ever     bool      // it was unknown once
 	held     bool      // a call was refused because it is
 	lost     bool      // the guard could not record an outcome of it
@@ -356,6 +358,9 @@ type account struct {
 	kept    bool // one of those that were under way with them says that it is not to be cancelled
 	cancels int  // how often it was cancelled, and the buyer paid elsewhere
 }
+
+// settle ends all doubt.
+func (o *account) settle() { o.unknown, o.doubted, o.expired = time.Time{}, false, nil }
 
 // A world is the gateway, its merchants, and the violations.
 type world struct {

@@ -3,6 +3,7 @@ package order
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -41,7 +42,7 @@ func (l *leases) expire() {
 		_, _ = l.MemoryGuard.End(context.Background(), h.order, gateway.OrderRecord{Outcome: gateway.OutcomeUnknown, Request: h.order.Request}) // it never fails
 		l.world.Lock()
 		o := l.world.order(known(h.order))
-		o.unknown, o.ever = time.Now(), true
+		o.unknown, o.ever, o.expired = time.Now(), true, append(o.expired, attempt)
 		l.world.Unlock()
 	}
 }
@@ -89,7 +90,12 @@ func (l *leases) End(ctx context.Context, o gateway.Order, r gateway.OrderRecord
 	delete(l.held, o.Attempt)
 	l.mu.Unlock()
 	if !holds && (r.Outcome == gateway.OutcomeNotSent || r.Outcome == gateway.OutcomeRejected) {
-		update(func(c *account) { c.unknown = time.Time{} }) // it ends the doubt of its expired lease
+		update(func(c *account) {
+			c.expired = slices.DeleteFunc(c.expired, func(attempt string) bool { return attempt == o.Attempt })
+			if len(c.expired) == 0 && !c.doubted { // its lease was the only doubt
+				c.unknown = time.Time{}
+			}
+		})
 	}
 	return l.MemoryGuard.End(ctx, o, r)
 }

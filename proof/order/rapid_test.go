@@ -275,10 +275,11 @@ func (w *world) lookUp(s step) {
 	err = w.guard.Resolve(context.Background(), read, f)
 	switch {
 	case err == nil && f.Exists:
-		o.unknown, o.result = time.Time{}, invoice
+		o.settle()
+		o.result = invoice
 		o.created = append(o.created, o.commits...)
 	case err == nil:
-		o.unknown = time.Time{}
+		o.settle()
 		w.absent++
 	case !errors.Is(err, gateway.ErrTooEarly) && !errors.Is(err, gateway.ErrNotUnknown) && !errors.Is(err, gateway.ErrTriedAgain):
 		w.note("a finding about %s is refused: %v", s.known(), err)
@@ -336,7 +337,7 @@ func (w *world) call(client *gateway.Client, s step, first int) (r call.Result, 
 	unknown, isUnknown := errors.AsType[*gateway.OutcomeUnknownError](r.Err)
 	switch isBefore := isUnknown && unknown.Replayed; {
 	case r.Err == nil:
-		o.unknown = time.Time{}
+		o.settle()
 		if !r.Replayed() {
 			o.created = append(o.created, s.Other)
 		} else if slices.Contains(o.created, !s.Other) {
@@ -345,7 +346,7 @@ func (w *world) call(client *gateway.Client, s step, first int) (r call.Result, 
 	case isBefore:
 		o.held = true
 	case isUnknown:
-		o.unknown, o.ever = time.Now(), true
+		o.unknown, o.ever, o.doubted = time.Now(), true, true
 	}
 	if !o.unknown.IsZero() && o.unknown.Before(a.begun) && r.Outcome() != gateway.OutcomeUnknown {
 		a.record.Violation("the outcome of the order was unknown before, and is %v", r.Outcome())
