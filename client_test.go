@@ -279,6 +279,23 @@ func TestClient_Shutdown_waits(t *testing.T) {
 		assert.NoError(t, <-done)
 		assert.Equal(t, gateway.OutcomeNotSent, ended, "it had not sent the invoice")
 	})
+	t.Run("for the slowest of several invoices", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			c := newClient(t, "http://localhost", through(func(req *http.Request) (*http.Response, error) {
+				wait, err := time.ParseDuration(req.Header.Get("X-Wait"))
+				time.Sleep(wait)
+				return reply(200, enveloped(invoiceJSON)), err
+			}))
+			for id, wait := range map[string]string{"A-17": "1s", "A-18": "3s"} {
+				go func() { _, _ = c.CreateInvoice(t.Context(), order(id), gateway.WithHeader("X-Wait", wait)) }()
+			}
+			synctest.Wait()
+			begun := time.Now()
+			require.NoError(t, c.Shutdown(t.Context()))
+			assert.Equal(t, 3*time.Second, time.Since(begun))
+		})
+	})
 	t.Run("not for a context that has ended, if there is no call", func(t *testing.T) {
 		t.Parallel()
 		ctx, cancel := context.WithCancel(t.Context())
