@@ -107,7 +107,8 @@ func TestGuard_Check(t *testing.T) {
 		"MariaDB, another table":         {w: newMariaDB(t), sql: "ALTER TABLE {table} RENAME COLUMN attempt TO try", want: "not one of this version"},
 		"SQLite, another table":          {w: newSQLite(t), sql: "ALTER TABLE {table} RENAME COLUMN attempt TO try", want: "not one of this version"},
 		"SQLite, a newer table":          {w: newSQLite(t), sql: "CREATE VIEW {table}_next AS SELECT 1", want: "newer version of sqlguard"},
-		"SQLite, UTF-16":                 {w: newSQLiteWith(t, ""), settings: "_pragma=encoding('UTF-16')", without: true, want: "the encoding of the database is UTF-16le, and must be UTF-8"},
+		"SQLite, UTF-16":                 {w: newSQLiteWith(t, ""), settings: "_pragma=encoding('UTF-16')&_pragma=busy_timeout(1)", without: true, want: "the encoding of the database is UTF-16le, and must be UTF-8"},
+		"SQLite, without busy_timeout":   {w: newSQLiteWith(t, ""), settings: "_txlock=deferred", without: true, want: "busy_timeout is 0"},
 		"MariaDB, without autocommit":    {w: mariadb, settings: "&autocommit=0", want: "autocommit is off"},
 		"MariaDB, empty texts are null":  {w: mariadb, settings: "&sql_mode=%27EMPTY_STRING_IS_NULL%27", want: "EMPTY_STRING_IS_NULL"},
 	} {

@@ -81,8 +81,10 @@ var dialects = [...]dialect{
 		values: [2]string{"VALUES (", ") ON CONFLICT DO NOTHING"},
 		isOpen: " WHERE open_since > 0", isDone: " WHERE open_since = 0",
 		exists: "SELECT 1 FROM sqlite_master WHERE type = 'view' AND name = %s",
-		misset: "SELECT 'the encoding of the database is ' || encoding || ', and must be UTF-8' FROM pragma_encoding WHERE encoding <> 'UTF-8'",
-		time:   "strftime('%%Y-%%m-%%dT%%H:%%M:%%fZ', nullif(%s, 0) / 1000000.0, 'unixepoch')", json: "CAST(%s AS text)", viewPrefix: "CREATE VIEW IF NOT EXISTS ",
+		misset: "SELECT 'the encoding of the database is ' || encoding || ', and must be UTF-8' FROM pragma_encoding WHERE encoding <> 'UTF-8' " +
+			"UNION ALL SELECT 'busy_timeout is 0, and of two writers one fails at once: add _pragma=busy_timeout(10000) to the DSN' " +
+			"FROM pragma_busy_timeout, pragma_database_list WHERE timeout = 0 AND name = 'main' AND file <> ''",
+		time: "strftime('%%Y-%%m-%%dT%%H:%%M:%%fZ', nullif(%s, 0) / 1000000.0, 'unixepoch')", json: "CAST(%s AS text)", viewPrefix: "CREATE VIEW IF NOT EXISTS ",
 		begin: "BEGIN IMMEDIATE",
 	},
 	MariaDB: {
