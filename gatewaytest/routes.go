@@ -71,12 +71,6 @@ func (op Operation) route() (route, bool) {
 	return route{}, false
 }
 
-// known reports whether an operation is one of the constants.
-func (op Operation) known() bool {
-	_, ok := op.route()
-	return ok || op == AnyOperation
-}
-
 // maxBody is the largest request body that the server accepts, in bytes.
 const maxBody = 64 << 10
 
