@@ -15,11 +15,7 @@ type BalanceEntry struct {
 }
 
 // Balances returns a copy of the balances.
-func (s *Server) Balances() []BalanceEntry {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.balances)
-}
+func (s *Server) Balances() []BalanceEntry { return copyOf(s, &s.balances) }
 
 // SetBalance sets the balance of a coin on a network, and adds an entry if there
 // is none yet. The amount is served as given.
@@ -48,7 +44,7 @@ func (s *Server) balance(c *call) response {
 	if len(found) == 0 {
 		return failure(http.StatusNotFound, "no such balance")
 	}
-	return success(c.op, found)
+	return success(c.status, found)
 }
 
 // seedBalances returns the initial balances of a server.

@@ -50,11 +50,7 @@ type Coin struct {
 
 // Catalog returns a copy of the coin-network records that the server lists. Without
 // [WithSeed] all new servers list the same records.
-func (s *Server) Catalog() []CoinNetwork {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.catalog)
-}
+func (s *Server) Catalog() []CoinNetwork { return copyOf(s, &s.catalog) }
 
 // SetCatalog replaces the coin-network records with a copy of the given ones.
 // Rates and balances do not change.
@@ -89,8 +85,8 @@ func (s *Server) lookup(c *call) response {
 	case len(found) == 0:
 		return failure(http.StatusNotFound, "no such coin and network")
 	case c.op == OpCoinNetworksOf:
-		return success(c.op, found)
+		return success(c.status, found)
 	default:
-		return success(c.op, found[0])
+		return success(c.status, found[0])
 	}
 }

@@ -92,15 +92,9 @@
 //   - the limit of 64 KiB for a request body, that an invoice with duplicate or
 //     wrongly typed fields or with leading zeros in a price or amount is refused, and
 //     that unknown fields are skipped;
-//   - what happens to a second invoice for an order, see [RepeatedOrders];
-//   - that a balance without entries is a 404;
-//   - how and when the status of a withdrawal changes, see
-//     [Server.SetWithdrawalStatus], [Server.SetStatusAfterRequests] and
-//     [Server.SetStatusAfter];
-//   - the clock, which a test may set ahead, and its time in the Date header;
-//   - rate limits: that there are any, how they count, and how a request over the
-//     limit is refused, see [Server.SetRateLimit];
-//   - that an identifier is found in either case;
+//   - that a balance without entries is a 404, and that an identifier is found in either case;
+//   - what happens to a second invoice for an order, how and when the status of a withdrawal
+//     changes, the clock, and the rate limit: see their methods;
 //   - all data: coins, networks, fees, limits, rates, balances, withdrawals.
 //
 // Documented, and followed: methods and paths, where the key travels, the

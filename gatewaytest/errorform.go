@@ -2,7 +2,6 @@ package gatewaytest
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 )
@@ -48,8 +47,5 @@ func FaultRefuseAs(form ErrorForm, status int, message string) Fault {
 		mediaType = "application/problem+json"
 	}
 	body := strings.NewReplacer("STATUS", fmt.Sprint(status), "TEXT", quote(http.StatusText(status)), "MESSAGE", quote(message)).Replace(string(form))
-	return Fault{name: named("refuse-as", status), respond: func(x responder, _ response) {
-		x.writeHeader(status, mediaType)
-		_, _ = io.WriteString(x.w, body)
-	}}
+	return fixed("refuse-as", status, mediaType, body)
 }

@@ -41,9 +41,7 @@ func (f Fault) RetryAfter(value string) Fault {
 // panics unless the status is between 200 and 999.
 func FaultRefuse(status int, message string) Fault {
 	checkStatus("FaultRefuse", status, 200, 999)
-	return Fault{name: named("refuse", status), respond: func(x responder, _ response) {
-		x.send(failure(status, message))
-	}}
+	return fixed("refuse", status, jsonType, string(failure(status, message).body()))
 }
 
 // FaultPage responds with an HTML page, like a CDN or a proxy between the client and the
@@ -52,20 +50,15 @@ func FaultRefuse(status int, message string) Fault {
 // between 200 and 999.
 func FaultPage(status int) Fault {
 	checkStatus("FaultPage", status, 200, 999)
-	return Fault{name: named("page", status), respond: func(x responder, _ response) {
-		x.writeHeader(status, "text/html; charset=utf-8")
-		_, _ = fmt.Fprintf(x.w, "<html>\n<head><title>%d %[2]s</title></head>\n"+
-			"<body><h1>%[1]d %[2]s</h1><p>Just a moment...</p></body>\n</html>\n", status, http.StatusText(status))
-	}}
+	return fixed("page", status, "text/html; charset=utf-8", fmt.Sprintf("<html>\n<head><title>%d %[2]s</title></head>\n"+
+		"<body><h1>%[1]d %[2]s</h1><p>Just a moment...</p></body>\n</html>\n", status, http.StatusText(status)))
 }
 
 // FaultEmpty responds with a status and no body. The operation is not carried out.
 // FaultEmpty panics unless the status is between 200 and 999.
 func FaultEmpty(status int) Fault {
 	checkStatus("FaultEmpty", status, 200, 999)
-	return Fault{name: named("empty", status), respond: func(x responder, _ response) {
-		x.writeHeader(status, "text/plain; charset=utf-8")
-	}}
+	return fixed("empty", status, "text/plain; charset=utf-8", "")
 }
 
 // FaultTruncate sends the Content-Length of the whole response, the first n bytes of
@@ -73,9 +66,7 @@ func FaultEmpty(status int) Fault {
 // end sends the whole body. The operation is carried out.
 func FaultTruncate(n int) Fault {
 	return Fault{name: named("truncate", n), carriesOut: true, respond: func(x responder, resp response) {
-		body := resp.body()
-		x.w.Header().Set("Content-Length", fmt.Sprint(len(body)))
-		x.writeHeader(resp.status, jsonType)
+		body := x.begin(resp)
 		x.flush(body[:max(0, min(n, len(body)))])
 		x.drop()
 	}}
@@ -132,9 +123,7 @@ func FaultRedirect(status int, location string) Fault {
 // disconnects or the server is closed. The operation is carried out.
 func FaultSlowBody(interval time.Duration) Fault {
 	return Fault{name: named("slow-body", interval), carriesOut: true, respond: func(x responder, resp response) {
-		body := resp.body()
-		x.w.Header().Set("Content-Length", fmt.Sprint(len(body)))
-		x.writeHeader(resp.status, jsonType)
+		body := x.begin(resp)
 		x.flush(nil)
 		for i := range body {
 			x.wait(interval)
@@ -163,6 +152,14 @@ func FaultHugeBody(size int64) Fault {
 // response: the invoice exists, and the client does not know.
 func FaultCommitThenDrop() Fault {
 	return Fault{name: "commit-then-drop", carriesOut: true, respond: func(x responder, _ response) { x.drop() }}
+}
+
+// fixed is a fault that responds with a text, and carries nothing out.
+func fixed(name string, status int, mediaType, text string) Fault {
+	return Fault{name: named(name, status), respond: func(x responder, _ response) {
+		x.writeHeader(status, mediaType)
+		_, _ = io.WriteString(x.w, text)
+	}}
 }
 
 // checkStatus panics when the status is out of range, so that a test fails at the

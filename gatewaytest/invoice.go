@@ -20,8 +20,6 @@ type Invoice struct {
 	OrderID      string    `json:"orderId"`                // as sent
 	Price        string    `json:"price"`                  // "10.50" for both 10.50 and "10.50"
 	Amount       string    `json:"amount"`                 // likewise
-	PriceQuoted  bool      `json:"-"`                      // whether the price was a JSON string
-	AmountQuoted bool      `json:"-"`                      // whether the amount was a JSON string
 	BaseCurrency string    `json:"baseCurrency,omitempty"` // empty if not sent
 	CoinSymbol   string    `json:"coinSymbol,omitempty"`   // empty if not sent
 	NetworkName  string    `json:"networkName,omitempty"`  // empty if not sent
@@ -30,11 +28,7 @@ type Invoice struct {
 
 // Invoices returns a copy of the invoices that have been created, oldest first. An order
 // that was invoiced twice has two of them, see [Server.SetRepeatedOrders].
-func (s *Server) Invoices() []Invoice {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.invoices)
-}
+func (s *Server) Invoices() []Invoice { return copyOf(s, &s.invoices) }
 
 // InvoicesFor returns a copy of the invoices of one order, oldest first.
 func (s *Server) InvoicesFor(orderID string) []Invoice {
@@ -60,8 +54,7 @@ func (s *Server) createInvoice(c *call) response {
 
 // invoiceResponse returns the response with an invoice. The lock is held.
 func (s *Server) invoiceResponse(status int, i Invoice) response {
-	resp := success(OpCreateInvoice, i)
-	resp.status = status
+	resp := success(status, i)
 	if result, ok := s.results[OpCreateInvoice]; ok {
 		resp.result = json.RawMessage(i.fill(result))
 	}
@@ -138,9 +131,9 @@ func (o object) invoice() (_ Invoice, problem string) {
 		case "orderId":
 			i.OrderID, ok = text(value)
 		case "price":
-			i.Price, i.PriceQuoted, ok = decimal(value)
+			i.Price, ok = decimal(value)
 		case "amount":
-			i.Amount, i.AmountQuoted, ok = decimal(value)
+			i.Amount, ok = decimal(value)
 		case "baseCurrency":
 			i.BaseCurrency, ok = text(value)
 		case "coinSymbol":
@@ -172,20 +165,9 @@ func text(value json.RawMessage) (s string, ok bool) {
 
 // decimal returns the digits of a JSON number, or of a JSON string that contains a
 // decimal number, exactly as written.
-func decimal(value json.RawMessage) (digits string, quoted, ok bool) {
+func decimal(value json.RawMessage) (digits string, ok bool) {
 	if s, isText := text(value); isText {
-		return s, true, isDecimal(s) && json.Valid([]byte(s)) // which has no leading zeros
+		return s, strings.Trim(s, "-.0123456789") == "" && json.Valid([]byte(s)) // a number without an exponent
 	}
-	return string(value), false, value[0] == '-' || '0' <= value[0] && value[0] <= '9'
-}
-
-// isDecimal reports whether a text is digits with an optional minus sign and an
-// optional fraction.
-func isDecimal(s string) bool {
-	whole, fraction, point := strings.Cut(strings.TrimPrefix(s, "-"), ".")
-	return isDigits(whole) && (!point || isDigits(fraction))
-}
-
-func isDigits(s string) bool {
-	return s != "" && strings.Trim(s, "0123456789") == ""
+	return string(value), value[0] == '-' || '0' <= value[0] && value[0] <= '9'
 }

@@ -19,7 +19,7 @@ func TestServer_creates_an_invoice(t *testing.T) {
 	}{
 		{
 			"strings and apiKey", `{"apiKey":"KEY","price":"10.50","orderId":"o-1","amount":"0.5"}`, "application/json",
-			gatewaytest.Invoice{OrderID: "o-1", Price: "10.50", Amount: "0.5", PriceQuoted: true, AmountQuoted: true},
+			gatewaytest.Invoice{OrderID: "o-1", Price: "10.50", Amount: "0.5"},
 		},
 		{
 			"numbers and apikey", `{"apikey":"KEY","price":10.50,"orderId":"o-1","amount":-1e-7}`, "application/json; charset=utf-8",
@@ -29,17 +29,17 @@ func TestServer_creates_an_invoice(t *testing.T) {
 			"all fields, mixed, spaced", ` { "networkName" : "Tron" , "coinSymbol" : "USDT" , "baseCurrency" : "usd" ,
 				"amount" : "3" , "orderId" : "000123" , "price" : 1000000000000000000000000000001 , "apiKey" : "KEY" } `, "Application/JSON",
 			gatewaytest.Invoice{
-				OrderID: "000123", Price: "1000000000000000000000000000001", Amount: "3", AmountQuoted: true,
+				OrderID: "000123", Price: "1000000000000000000000000000001", Amount: "3",
 				BaseCurrency: "usd", CoinSymbol: "USDT", NetworkName: "Tron",
 			},
 		},
 		{
 			"fields that are not known", `{"apiKey":"KEY","price":"10","orderId":"o","amount":"1","note":{"a":[1]},"ORDERID":2}`, "application/json",
-			gatewaytest.Invoice{OrderID: "o", Price: "10", Amount: "1", PriceQuoted: true, AmountQuoted: true},
+			gatewaytest.Invoice{OrderID: "o", Price: "10", Amount: "1"},
 		},
 		{
 			"escapes", `{"\u0061piKey":"KEY","price":"1\u0030","orderId":"\u00e9\n","amount":"1"}`, "application/json",
-			gatewaytest.Invoice{OrderID: "é\n", Price: "10", Amount: "1", PriceQuoted: true, AmountQuoted: true},
+			gatewaytest.Invoice{OrderID: "é\n", Price: "10", Amount: "1"},
 		},
 	}
 	for _, tt := range tests {
@@ -96,7 +96,7 @@ func TestServer_refuses_an_invoice(t *testing.T) {
 		{"coin is null", with(`{`, `{"coinSymbol":null,`), 400, "coinSymbol is not valid"},          // I-115
 		{"network is an object", with(`{`, `{"networkName":{},`), 400, "networkName is not valid"},  // I-116
 		{"two mistakes, the first by name", with(`"10","orderId":"o"`, `"x","orderId":1`), 400, "orderId is not valid"},
-		{"64 KiB and a byte", good + strings.Repeat(" ", 64<<10+1-len(good)-len("test-key-")-32+len("KEY")), 413, "the body is too large"},
+		{"64 KiB and a byte", good + strings.Repeat(" ", 64<<10+1-len(good)-len("test-key-")-26+len("KEY")), 413, "the body is too large"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

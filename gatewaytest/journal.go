@@ -29,15 +29,10 @@ func (s *Server) Requests() []Request {
 	defer s.mu.Unlock()
 	all := make([]Request, len(s.journal))
 	for i, entry := range s.journal {
-		all[i] = entry.clone()
+		all[i] = *entry
+		all[i].Header, all[i].Body = entry.Header.Clone(), slices.Clone(entry.Body)
 	}
 	return all
-}
-
-func (r *Request) clone() Request {
-	c := *r
-	c.Header, c.Body = r.Header.Clone(), slices.Clone(r.Body)
-	return c
 }
 
 // record enters a request in the journal and takes its fault from the queue. Both happen

@@ -18,10 +18,8 @@ import (
 // cannot; see the package documentation. Create it, use it and close it in the
 // same bubble. A pipe cannot be reset: [FaultReset] closes it.
 func NewMemoryServer(opts ...Option) *Server {
-	listener := newPipeListener()
-	return newServer(opts, "http://localhost", listener, func(context.Context) (net.Conn, error) {
-		return listener.dial()
-	})
+	listener := &pipeListener{pipes: make(chan net.Conn), closed: make(chan struct{})}
+	return newServer(opts, "http://localhost", listener, listener.dial)
 }
 
 // Transport returns a new transport that connects to this server, whatever the
@@ -43,12 +41,8 @@ type pipeListener struct {
 	closed chan struct{}
 }
 
-func newPipeListener() *pipeListener {
-	return &pipeListener{pipes: make(chan net.Conn), closed: make(chan struct{})}
-}
-
 // dial creates a pipe, passes one end of it to Accept and returns the other.
-func (l *pipeListener) dial() (net.Conn, error) {
+func (l *pipeListener) dial(context.Context) (net.Conn, error) {
 	theirs, ours := net.Pipe()
 	select {
 	case l.pipes <- theirs:
@@ -75,9 +69,4 @@ func (l *pipeListener) Close() error {
 }
 
 // Addr implements [net.Listener].
-func (l *pipeListener) Addr() net.Addr { return pipeAddr{} }
-
-type pipeAddr struct{}
-
-func (pipeAddr) Network() string { return "pipe" }
-func (pipeAddr) String() string  { return "gatewaytest" }
+func (l *pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "gatewaytest", Net: "pipe"} }

@@ -28,7 +28,7 @@ func TestNewServer(t *testing.T) {
 		t.Cleanup(one.Close)
 		t.Cleanup(other.Close)
 		assert.Regexp(t, tt.url, one.URL)
-		assert.Regexp(t, `^test-key-[0-9a-f]{32}$`, one.APIKey)
+		assert.Regexp(t, `^test-key-[A-Z2-7]{26}$`, one.APIKey)
 		assert.Equal(t, `gatewaytest.Server{URL:"`+one.URL+`", APIKey:"[REDACTED]"}`, one.String())
 		assert.Equal(t, one.Catalog(), other.Catalog())
 		for s, status := range map[*gatewaytest.Server]int{one: 200, other: 401} {

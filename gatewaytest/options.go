@@ -11,14 +11,6 @@ type config struct {
 	seed Seed
 }
 
-func newConfig(opts []Option) config {
-	c := config{key: newKey()}
-	for _, opt := range opts {
-		opt(&c)
-	}
-	return c
-}
-
 // WithAPIKey sets the key that the server accepts, instead of a random one. The option
 // panics unless the key is 1 to 4,096 printable ASCII characters without a space, which
 // any client can send. Do not use a real key.

@@ -11,11 +11,7 @@ type Rate struct {
 }
 
 // Rates returns a copy of the rates.
-func (s *Server) Rates() []Rate {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.rates)
-}
+func (s *Server) Rates() []Rate { return copyOf(s, &s.rates) }
 
 // SetRate sets the rates of a coin, and adds the coin if it has none yet. The
 // texts are served as given. An empty text omits that rate; two empty texts

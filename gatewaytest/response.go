@@ -3,6 +3,7 @@ package gatewaytest
 import (
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"time"
 )
 
@@ -22,10 +23,9 @@ type response struct {
 
 // success is the response that carries a result. It encodes the result at once,
 // while the lock on the state that it comes from is held.
-func success(op Operation, result any) response {
+func success(status int, result any) response {
 	encoded, _ := json.Marshal(result) // plain data: cannot fail
-	route, _ := op.route()
-	return response{status: route.status, message: successText, result: encoded}
+	return response{status: status, message: successText, result: encoded}
 }
 
 // failure is the documented error envelope under a status.
@@ -63,6 +63,14 @@ func (x responder) writeHeader(status int, contentType string) {
 	x.recordStatus(status)
 	x.w.Header().Set("Content-Type", contentType)
 	x.w.WriteHeader(status)
+}
+
+// begin sends the headers of a response, with its length, and returns its body.
+func (x responder) begin(resp response) []byte {
+	body := resp.body()
+	x.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	x.writeHeader(resp.status, jsonType)
+	return body
 }
 
 // send sends the complete response.

@@ -76,9 +76,9 @@ const maxBody = 64 << 10
 
 // A call is one request and what the server has found out about it so far.
 type call struct {
-	op   Operation
-	args []string // the path parameters, decoded
-	r    *http.Request
+	route          // the zero one if there is none for the path
+	args  []string // the path parameters, decoded
+	r     *http.Request
 
 	body    []byte
 	readErr error // why the body is incomplete
@@ -88,29 +88,21 @@ type call struct {
 	keyOK   bool
 }
 
-// route determines the operation that a request is for.
-func (s *Server) route(r *http.Request) *call {
-	c := &call{r: r}
-	c.op, c.args = match(r.URL.EscapedPath())
-	if c.op == OpCoinNetwork && s.isSymbol(c.args[0]) {
-		c.op = OpCoinNetworksOf
-	}
-	return c
-}
-
-// match compares a path with those of docs/interface.md, segment by segment. The
-// segments are decoded one by one, so that an encoded slash stays data.
-func match(path string) (Operation, []string) {
-	segments := strings.Split(path, "/")
+// match determines the operation that a request is for: it compares the path with those of
+// docs/interface.md, segment by segment. The segments are decoded one by one, so that an
+// encoded slash stays data.
+func (s *Server) match(r *http.Request) *call {
+	segments := strings.Split(r.URL.EscapedPath(), "/")
 	for i, segment := range segments {
 		segments[i], _ = url.PathUnescape(segment) // EscapedPath is always well formed
 	}
-	for _, r := range routes() {
-		if args, ok := fits(strings.Split("/"+prefix+"/api/"+r.pattern, "/"), segments); ok {
-			return r.op, args
+	for _, route := range routes() {
+		args, ok := fits(strings.Split("/"+prefix+"/api/"+route.pattern, "/"), segments)
+		if ok && (route.op != OpCoinNetwork || !s.isSymbol(args[0])) {
+			return &call{route: route, args: args, r: r}
 		}
 	}
-	return "", nil
+	return &call{r: r}
 }
 
 // fits reports whether the segments match the pattern, and returns the segments
@@ -147,34 +139,24 @@ func (s *Server) carryOut(c *call) response {
 		}
 		return failure(http.StatusNotFound, text)
 	}
-	route, _ := c.op.route()
-	if c.r.Method != route.method {
-		resp := failure(http.StatusMethodNotAllowed, "method not allowed")
-		resp.allow = route.method
-		return resp
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if refusal, refused := c.refuseHeaderKey(); route.keyInHeader && refused {
-		return refusal
-	}
-	if result, ok := s.results[c.op]; ok && c.op != OpCreateInvoice {
-		return response{status: route.status, message: successText, result: json.RawMessage(result)}
-	}
-	return route.carryOut(s, c)
-}
-
-func (s *Server) listing(c *call) response { return success(c.op, s.catalog) }
-
-func (s *Server) exchangeRates(c *call) response { return success(c.op, s.rates) }
-
-// refuseHeaderKey returns the refusal of a request without the right key in its header.
-func (c *call) refuseHeaderKey() (resp response, refused bool) {
+	result, set := s.results[c.op]
 	switch {
-	case c.keyIn == "":
-		return failure(http.StatusUnauthorized, "x-api-key header is required"), true
-	case !c.keyOK:
-		return failure(http.StatusUnauthorized, "x-api-key is not valid"), true
+	case c.r.Method != c.method:
+		resp := failure(http.StatusMethodNotAllowed, "method not allowed")
+		resp.allow = c.method
+		return resp
+	case c.keyInHeader && c.keyIn == "":
+		return failure(http.StatusUnauthorized, "x-api-key header is required")
+	case c.keyInHeader && !c.keyOK:
+		return failure(http.StatusUnauthorized, "x-api-key is not valid")
+	case set && c.op != OpCreateInvoice:
+		return response{status: c.status, message: successText, result: json.RawMessage(result)}
 	}
-	return response{}, false
+	return c.route.carryOut(s, c)
 }
+
+func (s *Server) listing(c *call) response { return success(c.status, s.catalog) }
+
+func (s *Server) exchangeRates(c *call) response { return success(c.status, s.rates) }

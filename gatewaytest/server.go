@@ -3,12 +3,12 @@ package gatewaytest
 import (
 	"context"
 	cryptorand "crypto/rand"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
@@ -81,7 +81,10 @@ func NewServer(opts ...Option) *Server {
 
 // newServer starts a server on a listener. dial connects to that listener.
 func newServer(opts []Option, origin string, listener net.Listener, dial func(context.Context) (net.Conn, error)) *Server {
-	c := newConfig(opts)
+	c := config{key: "test-key-" + cryptorand.Text()}
+	for _, opt := range opts {
+		opt(&c)
+	}
 	s := &Server{URL: origin + "/" + prefix, APIKey: c.key}
 	s.state = &state{
 		key:      c.key,
@@ -152,7 +155,7 @@ func (s *Server) count(_ net.Conn, state http.ConnState) {
 // serve handles one request: it records it, carries the operation out unless the
 // fault prevents that, and responds as the fault prescribes.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	c := s.route(r)
+	c := s.match(r)
 	entry, fault := s.record(c)
 	c.readBody()
 	s.identify(c, entry)
@@ -175,11 +178,11 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	fault.respond(x, resp)
 }
 
-// newKey returns a random key.
-func newKey() string {
-	random := make([]byte, 16)
-	_, _ = cryptorand.Read(random) // cannot fail
-	return "test-key-" + hex.EncodeToString(random)
+// copyOf returns a copy of a list of the state.
+func copyOf[T any](s *Server, list *[]T) []T {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(*list)
 }
 
 // newID returns a random identifier in UUID format.

@@ -8,12 +8,6 @@ import (
 	"time"
 )
 
-// Statuses of a withdrawal.
-const (
-	pending   = "PENDING"
-	completed = "COMPLETED"
-)
-
 // A Withdrawal is the result of a withdrawal inquiry, with the documented fields.
 type Withdrawal struct {
 	Status            string `json:"status"`            // PENDING, FAILED or COMPLETED, or any text that a test has set
@@ -28,20 +22,14 @@ type Withdrawal struct {
 // A withdrawal is a withdrawal with its planned changes of status.
 type withdrawal struct {
 	Withdrawal
-	counted []countedChange
-	timed   []timedChange // ordered by time
+	planned []change // those of a time are ordered by it
 }
 
-// A countedChange is a change of status after a number of inquiries.
-type countedChange struct {
+// A change is a change of status at a time, or after a number of inquiries.
+type change struct {
+	at        time.Time // zero for one after inquiries
 	inquiries int
 	status    string
-}
-
-// A timedChange is a change of status at a time.
-type timedChange struct {
-	at     time.Time
-	status string
 }
 
 // Withdrawals returns a copy of the withdrawals with their current status, in the
@@ -52,7 +40,7 @@ func (s *Server) Withdrawals() []Withdrawal {
 	defer s.mu.Unlock()
 	all := []Withdrawal{}
 	for _, w := range s.withdrawals {
-		w.applyDue(s.now())
+		w.update(s.now(), 0)
 		all = append(all, w.Withdrawal)
 	}
 	return all
@@ -68,7 +56,7 @@ func (s *Server) AddWithdrawal(w Withdrawal) string {
 		w.WithdrawRequestID = newID()
 	}
 	if w.Status == "" {
-		w.Status = pending
+		w.Status = "PENDING"
 	}
 	if known := s.withdrawal(w.WithdrawRequestID); known != nil {
 		*known = withdrawal{Withdrawal: w}
@@ -81,10 +69,7 @@ func (s *Server) AddWithdrawal(w Withdrawal) string {
 // SetWithdrawalStatus sets the status of a withdrawal to any text, documented or
 // not. It returns an error if there is no withdrawal with that identifier.
 func (s *Server) SetWithdrawalStatus(id, status string) error {
-	return s.change(id, func(w *withdrawal) error {
-		w.Status = status
-		return nil
-	})
+	return s.change(id, func(w *withdrawal) { w.Status = status })
 }
 
 // SetStatusAfterRequests plans a change of status: it takes effect with the
@@ -97,9 +82,8 @@ func (s *Server) SetStatusAfterRequests(id string, inquiries int, status string)
 	if inquiries < 0 {
 		return fmt.Errorf("gatewaytest: SetStatusAfterRequests with %d inquiries, want 0 or more", inquiries)
 	}
-	return s.change(id, func(w *withdrawal) error {
-		w.counted = append(w.counted, countedChange{inquiries, status})
-		return nil
+	return s.change(id, func(w *withdrawal) {
+		w.planned = append(w.planned, change{inquiries: inquiries, status: status})
 	})
 }
 
@@ -113,22 +97,22 @@ func (s *Server) SetStatusAfter(id string, after time.Duration, status string) e
 	if after < 0 {
 		return fmt.Errorf("gatewaytest: SetStatusAfter with %v, want 0 or more", after)
 	}
-	return s.change(id, func(w *withdrawal) error {
-		w.timed = append(w.timed, timedChange{s.now().Add(after), status})
-		slices.SortStableFunc(w.timed, func(a, b timedChange) int { return a.at.Compare(b.at) })
-		return nil
+	return s.change(id, func(w *withdrawal) {
+		w.planned = append(w.planned, change{at: s.now().Add(after), status: status})
+		slices.SortStableFunc(w.planned, func(a, b change) int { return a.at.Compare(b.at) })
 	})
 }
 
 // change calls alter with a withdrawal while it holds the lock.
-func (s *Server) change(id string, alter func(*withdrawal) error) error {
+func (s *Server) change(id string, alter func(*withdrawal)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w := s.withdrawal(id)
 	if w == nil {
 		return fmt.Errorf("gatewaytest: no withdrawal %q", id)
 	}
-	return alter(w)
+	alter(w)
+	return nil
 }
 
 // withdrawal returns the withdrawal with an identifier, with its current status,
@@ -136,7 +120,7 @@ func (s *Server) change(id string, alter func(*withdrawal) error) error {
 func (s *Server) withdrawal(id string) *withdrawal {
 	for _, w := range s.withdrawals {
 		if strings.EqualFold(w.WithdrawRequestID, id) {
-			w.applyDue(s.now())
+			w.update(s.now(), 0)
 			return w
 		}
 	}
@@ -149,28 +133,21 @@ func (s *Server) inquire(c *call) response {
 	if w == nil {
 		return failure(http.StatusNotFound, "no such withdrawal")
 	}
-	w.countInquiry()
-	return success(c.op, w.Withdrawal)
+	w.update(s.now(), 1)
+	return success(c.status, w.Withdrawal)
 }
 
-// applyDue applies the timed changes that are due.
-func (w *withdrawal) applyDue(now time.Time) {
-	for len(w.timed) > 0 && !now.Before(w.timed[0].at) {
-		w.Status = w.timed[0].status
-		w.timed = w.timed[1:]
-	}
-}
-
-// countInquiry applies the counted changes that are due and counts the others down.
-func (w *withdrawal) countInquiry() {
-	w.counted = slices.DeleteFunc(w.counted, func(c countedChange) bool {
-		if c.inquiries == 0 {
+// update counts inquiries, and makes the planned changes that are due.
+func (w *withdrawal) update(now time.Time, inquiries int) {
+	planned := w.planned
+	w.planned = nil
+	for _, c := range planned {
+		c.inquiries -= inquiries
+		if c.at.IsZero() && c.inquiries < 0 || !c.at.IsZero() && !now.Before(c.at) {
 			w.Status = c.status
+		} else {
+			w.planned = append(w.planned, c)
 		}
-		return c.inquiries == 0
-	})
-	for i := range w.counted {
-		w.counted[i].inquiries--
 	}
 }
 
@@ -178,11 +155,11 @@ func (w *withdrawal) countInquiry() {
 func seedWithdrawals() []Withdrawal {
 	return []Withdrawal{
 		{
-			Status: pending, Destination: "TQn9Y2khEsLJW1ChVWFMSMeRDow5KcbLSE", Amount: "120.50",
+			Status: "PENDING", Destination: "TQn9Y2khEsLJW1ChVWFMSMeRDow5KcbLSE", Amount: "120.50",
 			Fee: "1", Coin: "USDT", Network: "Tron", WithdrawRequestID: seedID("withdrawal 1"),
 		},
 		{
-			Status: completed, Destination: "bc1qar0srrr7xfkvy5l643lydnw9re59gtzzwf5mdq", Amount: "0.01500000",
+			Status: "COMPLETED", Destination: "bc1qar0srrr7xfkvy5l643lydnw9re59gtzzwf5mdq", Amount: "0.01500000",
 			Fee: "0.0002", Coin: "BTC", Network: "Bitcoin", WithdrawRequestID: seedID("withdrawal 2"),
 		},
 	}
