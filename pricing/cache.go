@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/cryptogw/gateway"
@@ -29,41 +28,25 @@ type Cache[T any] struct {
 	asOf    func(T) time.Time // from when a value is
 	options CacheOptions
 
-	current atomic.Pointer[entry[T]] // nil before the first value; written under mu
-
 	mu     sync.Mutex
+	last   *flight[T] // the last load that succeeded; nil before the first
 	flight *flight[T] // the load that callers share; nil when there is none
 }
 
-// An entry is a value that was loaded. It never changes.
-type entry[T any] struct {
-	value T
-	asOf  time.Time     // from when it is
-	fresh time.Duration // below which age it is served without a load
-}
-
-// age returns how old a value is by the clock that says more: one stands still while the machine is suspended, and the
-// other can be set back.
-func (e *entry[T]) age() time.Duration {
-	now := time.Now()
-	return max(now.Sub(e.asOf), now.Round(0).Sub(e.asOf.Round(0)))
-}
-
-// tooOld returns the error of a load whose value may not be served at all, or nil.
-func (e *entry[T]) tooOld(maxStale time.Duration) error {
-	if e.age() <= maxStale {
-		return nil
-	}
-	return fmt.Errorf("gateway: cache: the response is from a cache on the way to the gateway, and %v old", e.age().Round(time.Second))
-}
-
-func (e *entry[T]) isFresh() bool { return e != nil && e.age() < e.fresh }
-
-// A flight is a load. Its result may be read once done is closed.
+// A flight is a load. Its result may be read once done is closed, and does not change then.
 type flight[T any] struct {
 	done  chan struct{}
 	value T
 	err   error
+	asOf  time.Time     // from when the value is
+	fresh time.Duration // below which age it is served without a load; guarded by mu
+}
+
+// age returns how old a value is by the clock that says more: one stands still while the machine is suspended, and the
+// other can be set back.
+func (f *flight[T]) age() time.Duration {
+	now := time.Now()
+	return max(now.Sub(f.asOf), now.Round(0).Sub(f.asOf.Round(0)))
 }
 
 // NewRatesCache returns an empty cache of [gateway.Client.ExchangeRates].
@@ -94,15 +77,14 @@ func newCache[T any](o CacheOptions, load func(context.Context) (T, error), asOf
 //
 // Without such a value, Get returns the error of the client, or an error that wraps ctx.Err().
 func (c *Cache[T]) Get(ctx context.Context) (T, error) {
-	if current := c.current.Load(); current.isFresh() {
-		return current.value, nil
-	}
 	value, err := c.wait(ctx, false)
 	if err == nil {
 		return value, nil
 	}
-	if old := c.current.Load(); old != nil && old.age() <= c.options.MaxStale {
-		return old.value, nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.last != nil && c.last.age() <= c.options.MaxStale {
+		return c.last.value, nil
 	}
 	return value, err
 }
@@ -114,35 +96,30 @@ func (c *Cache[T]) Refresh(ctx context.Context) error {
 	return err
 }
 
-// wait waits for a load. A value that has become fresh is enough, unless a load is required.
+// wait waits for a load. A value that is fresh is enough, unless a load is required.
 func (c *Cache[T]) wait(ctx context.Context, refresh bool) (value T, err error) {
-	if ctx.Err() == nil {
-		shared, fresh := c.join(ctx, refresh)
-		if fresh != nil {
-			return fresh.value, nil
-		}
+	if f := c.join(ctx, refresh); f != nil {
 		select {
-		case <-shared.done:
-			return shared.value, shared.err
+		case <-f.done:
+			return f.value, f.err
 		case <-ctx.Done():
 		}
 	}
 	return value, fmt.Errorf("gateway: cache: waiting for a load: %w", ctx.Err())
 }
 
-// join returns the load in flight, or a new one. If another load has ended since the caller
-// looked, it returns its value.
-func (c *Cache[T]) join(ctx context.Context, refresh bool) (*flight[T], *entry[T]) {
+// join returns the load of a fresh value, the load in flight, or a new one; nil if there is none and ctx has ended.
+func (c *Cache[T]) join(ctx context.Context, refresh bool) *flight[T] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if current := c.current.Load(); !refresh && current.isFresh() {
-		return nil, current
+	if !refresh && c.last != nil && c.last.age() < c.last.fresh {
+		return c.last
 	}
-	if c.flight == nil {
+	if c.flight == nil && ctx.Err() == nil {
 		c.flight = &flight[T]{done: make(chan struct{})}
 		go c.run(context.WithoutCancel(ctx), c.flight)
 	}
-	return c.flight, nil
+	return c.flight
 }
 
 // run loads, stores the result, and wakes the callers that wait. A load that fails delays the next
@@ -155,20 +132,20 @@ func (c *Cache[T]) run(ctx context.Context, f *flight[T]) {
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	defer close(f.done)
 	c.flight = nil
-	var loaded *entry[T]
 	if err == nil {
-		loaded = &entry[T]{value, c.asOf(value), c.options.TTL}
-		err = loaded.tooOld(c.options.MaxStale)
-	}
-	switch old := c.current.Load(); {
-	case err == nil:
-		f.value = value
-		c.current.Store(loaded)
-	case old != nil:
-		pause := min(old.age()+time.Since(begun), c.options.MaxStale)
-		c.current.Store(&entry[T]{old.value, old.asOf, max(old.fresh, pause)})
+		f.asOf, f.fresh = c.asOf(value), c.options.TTL
+		if age := f.age(); age > c.options.MaxStale {
+			err = fmt.Errorf("gateway: cache: the response is from a cache on the way to the gateway, and %v old", age.Round(time.Second))
+		}
 	}
 	f.err = err
-	close(f.done)
+	switch {
+	case err == nil:
+		f.value = value
+		c.last = f
+	case c.last != nil:
+		c.last.fresh = max(c.last.fresh, min(c.last.age()+time.Since(begun), c.options.MaxStale))
+	}
 }

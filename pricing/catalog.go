@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"strings"
 	"time"
 
@@ -40,11 +39,10 @@ type Catalog struct {
 	// are any, absence from the catalog proves nothing.
 	Skipped []gateway.Skipped
 
-	pairs    []gateway.CoinNetwork
-	byID     map[string]*gateway.CoinNetwork // nil for a pair that is listed twice
-	byName   map[pairName]*gateway.CoinNetwork
-	bySymbol map[string][]*gateway.CoinNetwork
-	coinIDs  map[string]string // by the symbol in lower case; empty for a symbol of several coins
+	pairs   []gateway.CoinNetwork
+	byID    map[string]*gateway.CoinNetwork // nil for a pair that is listed twice
+	byName  map[pairName]*gateway.CoinNetwork
+	coinIDs map[string]string // by the symbol in lower case; empty for a symbol of several coins
 }
 
 type pairName struct{ coinSymbol, networkName string }
@@ -59,7 +57,6 @@ func NewCatalog(pairs []gateway.CoinNetwork, skipped ...gateway.Skipped) *Catalo
 		pairs:     pairs,
 		byID:      make(map[string]*gateway.CoinNetwork, len(pairs)),
 		byName:    make(map[pairName]*gateway.CoinNetwork, len(pairs)),
-		bySymbol:  map[string][]*gateway.CoinNetwork{},
 		coinIDs:   map[string]string{},
 	}
 	for _, s := range skipped {
@@ -74,14 +71,6 @@ func NewCatalog(pairs []gateway.CoinNetwork, skipped ...gateway.Skipped) *Catalo
 			id = ""
 		}
 		c.coinIDs[symbol] = id
-	}
-	for i := range pairs {
-		if p := &pairs[i]; c.byName[nameOf(p)] != nil {
-			c.bySymbol[p.Coin.Symbol] = append(c.bySymbol[p.Coin.Symbol], p)
-		}
-	}
-	for symbol, listed := range c.bySymbol {
-		c.bySymbol[symbol] = slices.Clip(listed) // an append of a caller must not write into it
 	}
 	return c
 }
@@ -122,19 +111,22 @@ func (c *Catalog) Find(coinSymbol, networkName string) (*gateway.CoinNetwork, bo
 // symbol is equal, the case of letters is ignored, as long as only one symbol matches. The pairs may have several
 // Coin.IDs: then they are of several coins.
 func (c *Catalog) Networks(coinSymbol string) []*gateway.CoinNetwork {
-	if listed, known := c.bySymbol[coinSymbol]; known {
-		return listed
-	}
-	var found []*gateway.CoinNetwork
-	for symbol, listed := range c.bySymbol {
-		if strings.EqualFold(symbol, coinSymbol) {
-			if found != nil {
-				return nil
-			}
-			found = listed
+	var equal, similar []*gateway.CoinNetwork
+	several := false
+	for p := range c.All() {
+		switch {
+		case c.byName[nameOf(p)] == nil || !strings.EqualFold(p.Coin.Symbol, coinSymbol):
+		case p.Coin.Symbol == coinSymbol:
+			equal = append(equal, p)
+		default:
+			similar = append(similar, p)
+			several = several || p.Coin.Symbol != similar[0].Coin.Symbol
 		}
 	}
-	return found
+	if equal != nil || several {
+		return equal
+	}
+	return similar
 }
 
 // All yields every pair in the order of the listing.
@@ -149,15 +141,15 @@ func (c *Catalog) All() iter.Seq[*gateway.CoinNetwork] {
 }
 
 // A catalogRecord is a catalog as JSON.
-type catalogRecord struct {
-	FetchedAt    time.Time             `json:"fetchedAt"`
-	CoinNetworks []gateway.CoinNetwork `json:"coinNetworks"`
-	Skipped      []gateway.Skipped     `json:"skipped,omitempty"`
+type catalogRecord[T any] struct {
+	FetchedAt    time.Time         `json:"fetchedAt"`
+	CoinNetworks T                 `json:"coinNetworks"`
+	Skipped      []gateway.Skipped `json:"skipped,omitempty"`
 }
 
 // MarshalJSON writes the time, the whole listing, and the records that were skipped in it.
 func (c Catalog) MarshalJSON() ([]byte, error) {
-	return json.Marshal(catalogRecord{c.FetchedAt, c.pairs, c.Skipped})
+	return json.Marshal(catalogRecord[[]gateway.CoinNetwork]{c.FetchedAt, c.pairs, c.Skipped})
 }
 
 // pairRecord reads pairs strictly, so that no amount of a stored catalog is zero because it is missing.
@@ -166,22 +158,20 @@ var pairRecord = doc.RecordOf[gateway.CoinNetwork]()
 // UnmarshalJSON reads what MarshalJSON has written. A pair with a member that is missing, null or malformed
 // is an error, and so is an empty catalog.
 func (c *Catalog) UnmarshalJSON(text []byte) error {
-	var r struct {
-		catalogRecord
-		CoinNetworks json.RawMessage `json:"coinNetworks"`
-	}
+	var r catalogRecord[json.RawMessage]
+	var pairs []gateway.CoinNetwork
 	err := json.Unmarshal(text, &r)
 	if err == nil && len(r.CoinNetworks) > 0 {
-		r.catalogRecord.CoinNetworks, err = pairRecord.UnmarshalAll(r.CoinNetworks)
+		pairs, err = pairRecord.UnmarshalAll(r.CoinNetworks)
 	}
 	if err != nil {
 		return fmt.Errorf("gateway: catalog: %w", err)
 	}
 	// An empty catalog sells nothing, and does not say why.
-	if r.FetchedAt.IsZero() || len(r.catalogRecord.CoinNetworks) == 0 {
+	if r.FetchedAt.IsZero() || len(pairs) == 0 {
 		return errors.New("gateway: catalog: fetchedAt or coinNetworks is missing or empty")
 	}
-	*c = *NewCatalog(r.catalogRecord.CoinNetworks, r.Skipped...)
+	*c = *NewCatalog(pairs, r.Skipped...)
 	c.FetchedAt = r.FetchedAt
 	return nil
 }

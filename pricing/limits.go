@@ -59,90 +59,75 @@ func amountText(amount decimal.Decimal) string { return money.Format(amount.Norm
 // end; at least coin.minAmount, which is assumed to apply to payments. The service may have more
 // limits.
 func CheckPayment(pair *gateway.CoinNetwork, amount decimal.Decimal) error {
-	l := paymentLimits(pair)
-	return l.check("check_payment", amount)
+	return check("check_payment", pair, offForPayment(pair), amount, bound{LimitMinAmount, pair.Coin.MinAmount}) // I-92
 }
 
 // CheckWithdrawal does what [CheckPayment] does, for withdrawable and from minWithdraw to
 // maxWithdraw. A maxWithdraw of zero allows nothing.
 func CheckWithdrawal(pair *gateway.CoinNetwork, amount decimal.Decimal) error {
-	l := withdrawalLimits(pair)
-	return l.check("check_withdrawal", amount)
+	return checkWithdrawal("check_withdrawal", pair, amount)
 }
 
 // NetWithdrawal returns what arrives of a withdrawn amount: the amount less withdrawalFee,
 // exactly. That the fee is taken from the amount is assumed. It checks the amount as
 // [CheckWithdrawal] does, and that it is above the fee.
 func NetWithdrawal(pair *gateway.CoinNetwork, amount decimal.Decimal) (decimal.Decimal, error) {
-	l := withdrawalLimits(pair)
-	l.bounds[2] = bound{LimitWithdrawalFee, pair.WithdrawalFee, above}
-	if err := l.check("net_withdrawal", amount); err != nil {
+	if err := checkWithdrawal("net_withdrawal", pair, amount, bound{LimitWithdrawalFee, pair.WithdrawalFee}); err != nil {
 		return decimal.Decimal{}, err
 	}
 	return amount.Sub(pair.WithdrawalFee), nil // I-76
 }
 
-// limits are what an amount is checked against.
-type limits struct {
-	off    Limit // the first flag that is off, whatever the amount; empty for none
-	places int32 // at most those of an amount in a request, or -1
-	bounds [3]bound
-}
-
-// A bound is a limit with its value. The zero bound is none.
+// A bound is a limit with its value.
 type bound struct {
 	limit Limit
 	value decimal.Decimal
-	rule  rule
 }
 
-// A rule is how an amount must compare to a bound.
-type rule int
-
-const (
-	unbounded rule = iota
-	atLeast
-	atMost
-	above
-)
-
-func paymentLimits(p *gateway.CoinNetwork) limits {
-	l := limitsOf(p, LimitDepositable, p.Depositable)
-	l.bounds[0] = bound{LimitMinAmount, p.Coin.MinAmount, atLeast} // I-92
-	return l
+func checkWithdrawal(op string, p *gateway.CoinNetwork, amount decimal.Decimal, more ...bound) error {
+	bounds := append([]bound{{LimitMinWithdraw, p.MinWithdraw}, {LimitMaxWithdraw, p.MaxWithdraw}}, more...) // I-75
+	return check(op, p, off(p, LimitWithdrawable, p.Withdrawable), amount, bounds...)
 }
 
-func withdrawalLimits(p *gateway.CoinNetwork) limits {
-	l := limitsOf(p, LimitWithdrawable, p.Withdrawable)
-	l.bounds[0], l.bounds[1] = bound{LimitMinWithdraw, p.MinWithdraw, atLeast}, bound{LimitMaxWithdraw, p.MaxWithdraw, atMost} // I-75
-	return l
-}
+func offForPayment(p *gateway.CoinNetwork) Limit { return off(p, LimitDepositable, p.Depositable) }
 
-// limitsOf returns the checks that all amounts share, with the flag of one kind.
-func limitsOf(p *gateway.CoinNetwork, flag Limit, on bool) limits {
-	l := limits{places: int32(max(-1, min(p.Coin.Precision, money.MaxScale)))} // #nosec G115 -- from -1 to 30
+// off returns the first flag of a pair that is off, or "".
+func off(p *gateway.CoinNetwork, flag Limit, on bool) Limit {
 	switch {
 	case !on:
-		l.off = flag
+		return flag
 	case !p.Coin.IsActive:
-		l.off = LimitCoinActive
+		return LimitCoinActive
 	case !p.Network.IsActive:
-		l.off = LimitNetworkActive
+		return LimitNetworkActive
 	}
-	return l
+	return ""
 }
 
-func (l *limits) check(op string, amount decimal.Decimal) error {
-	if name, reason := l.refuse(amount); reason != "" {
-		return refused(op, name, reason)
+// check checks an amount: whether it and the limits can be used, then the flags, the places, and the bounds.
+func check(op string, p *gateway.CoinNetwork, off Limit, amount decimal.Decimal, bounds ...bound) error {
+	if reason := money.Check(amount); reason != "" {
+		return refused(op, "amount", reason)
 	}
-	if l.off != "" {
-		return &LimitError{Limit: l.off, Amount: amount}
+	if p.Coin.Precision < 0 {
+		return refused(op, string(LimitPrecision), "must not be negative")
 	}
-	if !fits(amount, l.places) {
-		return &LimitError{LimitPrecision, decimal.NewFromInt32(l.places), amount}
+	for _, b := range bounds {
+		switch {
+		case !money.Representable(b.value):
+			return refused(op, string(b.limit), "is not an amount of money")
+		case b.limit == LimitWithdrawalFee && b.value.Sign() < 0:
+			return refused(op, string(b.limit), "must not be negative")
+		}
 	}
-	for _, b := range &l.bounds {
+	if off != "" {
+		return &LimitError{Limit: off, Amount: amount}
+	}
+	places := int32(min(p.Coin.Precision, money.MaxScale))                       // #nosec G115 -- from 0 to 30
+	if -amount.Exponent() > places && !amount.RoundFloor(places).Equal(amount) { // zeros at the end are no places
+		return &LimitError{LimitPrecision, decimal.NewFromInt32(places), amount}
+	}
+	for _, b := range bounds {
 		if !b.allows(amount) {
 			return &LimitError{b.limit, b.value, amount}
 		}
@@ -150,39 +135,13 @@ func (l *limits) check(op string, amount decimal.Decimal) error {
 	return nil
 }
 
-// refuse returns the argument or field that cannot be used, and why.
-func (l *limits) refuse(amount decimal.Decimal) (name, reason string) {
-	if reason := money.Check(amount); reason != "" {
-		return "amount", reason
-	}
-	if l.places < 0 {
-		return string(LimitPrecision), "must not be negative"
-	}
-	for _, b := range &l.bounds {
-		if !money.IsSmall(b.value) && !money.Representable(b.value) {
-			return string(b.limit), "is not an amount of money"
-		}
-		if b.rule == above && b.value.Sign() < 0 {
-			return string(b.limit), "must not be negative"
-		}
-	}
-	return "", ""
-}
-
-// fits reports whether an amount has at most so many places, trailing zeros apart.
-func fits(amount decimal.Decimal, places int32) bool {
-	return -amount.Exponent() <= places || amount.RoundFloor(places).Equal(amount)
-}
-
-func (b *bound) allows(amount decimal.Decimal) bool {
-	switch b.rule {
-	case atLeast:
-		return !amount.LessThan(b.value)
-	case atMost:
+func (b bound) allows(amount decimal.Decimal) bool {
+	switch b.limit {
+	case LimitMaxWithdraw:
 		return !amount.GreaterThan(b.value)
-	case above:
+	case LimitWithdrawalFee:
 		return amount.GreaterThan(b.value)
 	default:
-		return true
+		return !amount.LessThan(b.value)
 	}
 }

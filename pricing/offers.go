@@ -82,7 +82,7 @@ func ambiguous(p *gateway.CoinNetwork, in *Catalog) (name, reason string) {
 
 // offered returns the amount of a price, and why it cannot be paid.
 func offered(op string, pair *gateway.CoinNetwork, price decimal.Decimal, fiat string, rate gateway.Rate, listed bool, skipped []gateway.Skipped) (decimal.Decimal, error) {
-	if off := paymentLimits(pair).off; off != "" {
+	if off := offForPayment(pair); off != "" {
 		return decimal.Decimal{}, &LimitError{Limit: off}
 	}
 	unit, err := priceOf(op, pair.Coin.Symbol, rate, listed, fiat, skipped)
