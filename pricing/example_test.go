@@ -9,7 +9,6 @@ import (
 
 	"github.com/shopspring/decimal"
 
-	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/gatewaytest"
 	"github.com/cryptogw/gateway/pricing"
 )
@@ -61,28 +60,6 @@ func ExampleNewCatalogCache() {
 	// ETH on BNB Smart Chain (BEP20)
 }
 
-// While the service is down, the last listing is served.
-func ExampleCache_Get() {
-	gw := gatewaytest.NewServer()
-	client := connect(gw, gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1}))
-	cache, err := pricing.NewCatalogCache(client, pricing.CacheOptions{TTL: time.Nanosecond})
-	if err != nil {
-		log.Fatal(err)
-	}
-
-	before, err := cache.Get(context.Background())
-	if err != nil {
-		log.Fatal(err)
-	}
-	gw.Close()
-	after, err := cache.Get(context.Background())
-	fmt.Println(before == after, err)
-	fmt.Println(time.Since(after.FetchedAt) < time.Minute)
-	// Output:
-	// true <nil>
-	// true
-}
-
 func ExampleCheckWithdrawal() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
@@ -100,50 +77,14 @@ func ExampleCheckWithdrawal() {
 	if errors.As(err, &limit) && limit.Limit == pricing.LimitMinWithdraw {
 		fmt.Println("offer the customer", limit.Bound)
 	}
+	fmt.Println(pricing.NetWithdrawal(pair, decimal.RequireFromString("25.50")))
+	fmt.Println(pricing.CheckPayment(pair, decimal.RequireFromString("1.2345678")))
 	// Output:
 	// <nil>
 	// gateway: minWithdraw: 0.5 is below 10
 	// offer the customer 10
-}
-
-func ExampleCheckPayment() {
-	gw := gatewaytest.NewServer()
-	defer gw.Close()
-	client := connect(gw)
-
-	pair, err := client.CoinNetworkBySymbol(context.Background(), "USDT", "Tron")
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(pricing.CheckPayment(pair, decimal.RequireFromString("1")))
-	fmt.Println(pricing.CheckPayment(pair, decimal.RequireFromString("1.2345678")))
-
-	pair.Depositable = false // as in the listing for pairs that accept no payment
-	fmt.Println(pricing.CheckPayment(pair, decimal.RequireFromString("1")))
-	// Output:
-	// <nil>
-	// gateway: coin.precision: 1.2345678 has more than 6 decimal places
-	// gateway: depositable: is false
-}
-
-func ExampleNetWithdrawal() {
-	gw := gatewaytest.NewServer()
-	defer gw.Close()
-	client := connect(gw)
-
-	pair, err := client.CoinNetworkBySymbol(context.Background(), "USDT", "Tron")
-	if err != nil {
-		log.Fatal(err)
-	}
-	net, err := pricing.NetWithdrawal(pair, decimal.RequireFromString("25.50"))
-	fmt.Println(net, err)
-
-	pair.WithdrawalFee = decimal.RequireFromString("30") // as when the network is congested
-	net, err = pricing.NetWithdrawal(pair, decimal.RequireFromString("25.50"))
-	fmt.Println(net, err)
-	// Output:
 	// 24.5 <nil>
-	// 0 gateway: withdrawalFee: 25.5 is not above 30
+	// gateway: coin.precision: 1.2345678 has more than 6 decimal places
 }
 
 // What a price is in each coin, for a page on which the buyer chooses one.
@@ -197,23 +138,13 @@ func ExampleToCoin() {
 	amount, err := pricing.ToCoin(rates, price, "usd", "BTC", 8) // rounded up
 	fmt.Println(amount, err)
 
+	worth, err := pricing.ToFiat(rates, amount, "eur", "BTC")
+	fmt.Println(worth.StringFixed(2), err)
+
 	_, err = pricing.ToCoin(rates, price, "gbp", "BTC", 8)
 	fmt.Println(err)
 	// Output:
 	// 0.00038911 <nil>
+	// 23.08 <nil>
 	// gateway: to_coin: fiat: must be usd or eur; convert another currency with PriceIn
-}
-
-func ExampleToFiat() {
-	gw := gatewaytest.NewServer()
-	defer gw.Close()
-	client := connect(gw)
-
-	rates, err := client.ExchangeRates(context.Background())
-	if err != nil {
-		log.Fatal(err)
-	}
-	worth, err := pricing.ToFiat(rates, decimal.RequireFromString("0.00038911"), "eur", "BTC")
-	fmt.Println(worth.StringFixed(2), err)
-	// Output: 23.08 <nil>
 }
