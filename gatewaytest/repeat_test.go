@@ -1,8 +1,6 @@
 package gatewaytest_test
 
 import (
-	"encoding/json"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -38,28 +36,4 @@ func TestServer_SetRepeatedOrders(t *testing.T) {
 			assert.Equal(t, 400, post(s, invoice(s, "o-1", `,"price":1`)).status, "a request that is not valid is refused for that")
 		})
 	}
-}
-
-// Of equal requests at the same time one creates the invoice.
-func TestServer_SetRepeatedOrders_at_once(t *testing.T) {
-	t.Parallel()
-	s := start(t)
-	s.SetRepeatedOrders(gatewaytest.RepeatSame)
-	var mu sync.Mutex
-	ids, statuses := map[string]bool{}, map[int]int{}
-	var all sync.WaitGroup
-	for range 16 {
-		all.Go(func() {
-			got := post(s, invoice(s, "o-1", ""))
-			var body struct{ Result gatewaytest.Invoice }
-			assert.NoError(t, json.Unmarshal([]byte(got.body), &body))
-			mu.Lock()
-			defer mu.Unlock()
-			ids[body.Result.ID] = true
-			statuses[got.status]++
-		})
-	}
-	all.Wait()
-	assert.Len(t, ids, 1)
-	assert.Equal(t, map[int]int{201: 1, 200: 15}, statuses)
 }
