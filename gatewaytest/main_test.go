@@ -90,9 +90,9 @@ func post(s *gatewaytest.Server, body string) response {
 }
 
 // startInMemory returns a server without a network, which the end of the bubble closes.
-func startInMemory(t *testing.T) *gatewaytest.Server {
+func startInMemory(t *testing.T, opts ...gatewaytest.Option) *gatewaytest.Server {
 	t.Helper()
-	s := gatewaytest.NewMemoryServer()
+	s := gatewaytest.NewMemoryServer(opts...)
 	t.Cleanup(s.Close)
 	return s
 }

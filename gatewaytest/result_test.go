@@ -51,7 +51,6 @@ func TestServer_SetResult_of_an_invoice(t *testing.T) {
 	const result = `{"uuid":"u-1","order":"{{orderId}}","url":"https://pay.test/{{orderId}}?a={{amount}}","price":{{price}},"amount":"{{amount}}","other":"{{id}}"}`
 	for _, tt := range []struct{ name, body, want string }{
 		{"texts", `"orderId":"A-17","price":"10.50","amount":"0.5"`, `{"uuid":"u-1","order":"A-17","url":"https://pay.test/A-17?a=0.5","price":10.50,"amount":"0.5","other":"{{id}}"}`},
-		{"numbers", `"orderId":"A-17","price":1e3,"amount":-2`, `{"uuid":"u-1","order":"A-17","url":"https://pay.test/A-17?a=-2","price":1e3,"amount":"-2","other":"{{id}}"}`},
 		{"an order with quotes and a placeholder", `"orderId":"\"{{price}}\\","price":1,"amount":2`, `{"uuid":"u-1","order":"\"{{price}}\\","url":"https://pay.test/\"{{price}}\\?a=2","price":1,"amount":"2","other":"{{id}}"}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -75,21 +74,17 @@ func TestServer_SetResult_refuses(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	for _, tt := range []struct {
-		name   string
-		op     gatewaytest.Operation
-		result string
-		want   string
+		op           gatewaytest.Operation
+		result, want string
 	}{
-		{"an empty text", gatewaytest.OpBalance, "", `unexpected end of JSON input in `},
-		{"a text that is not JSON", gatewaytest.OpBalance, "OK", `invalid character 'O' looking for beginning of value in OK`},
-		{"an order outside of a text", gatewaytest.OpCreateInvoice, `{"a":{{orderId}}}`, `invalid character 'o' looking for beginning of value in {"a":order-17}`},
-		{"an amount beside a digit", gatewaytest.OpCreateInvoice, `[1{{amount}}]`, `invalid character '-' after array element in [1-1e2]`},
-		{"a placeholder of another operation", gatewaytest.OpBalance, `{"a":{{amount}}}`, `invalid character '{' looking for beginning of object key string in {"a":{{amount}}}`},
+		{gatewaytest.OpBalance, "", `unexpected end of JSON input in `},
+		{gatewaytest.OpBalance, "OK", `invalid character 'O' looking for beginning of value in OK`},
+		{gatewaytest.OpCreateInvoice, `{"a":{{orderId}}}`, `invalid character 'o' looking for beginning of value in {"a":order-17}`},
+		{gatewaytest.OpCreateInvoice, `[1{{amount}}]`, `invalid character '-' after array element in [1-1e2]`},
+		{gatewaytest.OpBalance, `{"a":{{amount}}}`, `invalid character '{' looking for beginning of object key string in {"a":{{amount}}}`},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			assert.PanicsWithValue(t, "gatewaytest: SetResult for "+string(tt.op)+", want JSON: "+tt.want, func() { s.SetResult(tt.op, tt.result) })
-			assert.Equal(t, 200, get(t, s, "/api/balance/").status)
-		})
+		want := "gatewaytest: SetResult for " + string(tt.op) + ", want JSON: " + tt.want
+		assert.PanicsWithValue(t, want, func() { s.SetResult(tt.op, tt.result) })
 	}
+	assert.Equal(t, 200, get(t, s, "/api/balance/").status)
 }
