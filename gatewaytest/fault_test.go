@@ -24,41 +24,40 @@ func readAll(t *testing.T, conn net.Conn) string {
 	return string(text)
 }
 
+// A fault has a name, leads to a status, and carries an operation out or not.
 func TestServer_InjectFault(t *testing.T) {
 	t.Parallel()
 	isReset := func(err error) bool { return errors.Is(err, syscall.ECONNRESET) }
-	tests := []struct {
-		name     string // as in the journal
-		fault    gatewaytest.Fault
-		status   int // in the journal, and in the response unless that is lost
-		err      func(error) bool
-		body     string // a part of the response
-		header   [2]string
-		invoices int // 1 if carried out
+	const json, html, plain = "application/json; charset=utf-8", "text/html; charset=utf-8", "text/plain; charset=utf-8"
+	for _, tt := range []struct {
+		name        string // as in the journal
+		fault       gatewaytest.Fault
+		status      int // in the journal, and in the response unless that is lost
+		err         func(error) bool
+		body        string // a part of the response
+		contentType string
+		invoices    int // 1 if carried out
 	}{
-		{"refuse=503", gatewaytest.FaultRefuse(503, "try \"later\""), 503, nil, `{"message":"try \"later\"","result":[],"meta":{}}`, [2]string{"Retry-After", ""}, 0},
-		{"refuse=429", gatewaytest.FaultRefuse(429, "slow down").RetryAfter("1"), 429, nil, errorBody("slow down"), [2]string{"Retry-After", "1"}, 0},
-		{"refuse=200", gatewaytest.FaultRefuse(200, "no"), 200, nil, errorBody("no"), [2]string{"Content-Type", "application/json; charset=utf-8"}, 0},
-		{"refuse-as=400", gatewaytest.FaultRefuseAs(gatewaytest.ErrorNest, 400, "no \"coin\""), 400, nil, `{"statusCode":400,"message":"no \"coin\"","error":"Bad Request"}`, [2]string{"Content-Type", "application/json; charset=utf-8"}, 0},
-		{"refuse-as=422", gatewaytest.FaultRefuseAs(gatewaytest.ErrorProblem, 422, "no"), 422, nil, `"status":422,"detail":"no"`, [2]string{"Content-Type", "application/problem+json"}, 0},
-		{"page=502", gatewaytest.FaultPage(502), 502, nil, "<h1>502 Bad Gateway</h1>", [2]string{"Content-Type", "text/html; charset=utf-8"}, 0},
-		{"empty=200", gatewaytest.FaultEmpty(200), 200, nil, "", [2]string{"Content-Length", "0"}, 0},
-		{"redirect=307", gatewaytest.FaultRedirect(307, "https://elsewhere.test/x"), 307, nil, "", [2]string{"Location", "https://elsewhere.test/x"}, 0},
-		{"reset", gatewaytest.FaultReset(), 0, isReset, "", [2]string{}, 0},
-		{"truncate=12", gatewaytest.FaultTruncate(12), 201, isCut, `{"message":"`, [2]string{}, 1},
-		{"truncate=-1", gatewaytest.FaultTruncate(-1), 201, isCut, "", [2]string{}, 1},
-		{"truncate=100000", gatewaytest.FaultTruncate(100_000), 201, nil, `"meta":{}}`, [2]string{}, 1},
-		{"slow-body=1ns", gatewaytest.FaultSlowBody(1), 201, nil, `"orderId":"o-1"`, [2]string{}, 1},
-		{"huge-body=1", gatewaytest.FaultHugeBody(1), 201, nil, `"orderId":"o-1"`, [2]string{"Content-Length", ""}, 1},
-		{"commit-then-drop", gatewaytest.FaultCommitThenDrop(), 0, isCut, "", [2]string{}, 1},
-		{"", gatewaytest.Fault{}, 201, nil, `"orderId":"o-1"`, [2]string{"Retry-After", ""}, 1},
-		{"", gatewaytest.Fault{}.RetryAfter("-1"), 201, nil, `"orderId":"o-1"`, [2]string{"Retry-After", "-1"}, 1},
-	}
-	for _, tt := range tests {
+		{"refuse=503", gatewaytest.FaultRefuse(503, "try \"later\""), 503, nil, `{"message":"try \"later\"","result":[],"meta":{}}`, json, 0},
+		{"refuse=200", gatewaytest.FaultRefuse(200, "no"), 200, nil, errorBody("no"), json, 0},
+		{"refuse-as=400", gatewaytest.FaultRefuseAs(gatewaytest.ErrorNest, 400, "no"), 400, nil, `{"statusCode":400,"message":"no","error":"Bad Request"}`, json, 0},
+		{"refuse-as=422", gatewaytest.FaultRefuseAs(gatewaytest.ErrorProblem, 422, "no"), 422, nil, `"status":422,"detail":"no"`, "application/problem+json", 0},
+		{"page=502", gatewaytest.FaultPage(502), 502, nil, "<h1>502 Bad Gateway</h1>", html, 0},
+		{"empty=200", gatewaytest.FaultEmpty(200), 200, nil, "", plain, 0},
+		{"redirect=307", gatewaytest.FaultRedirect(307, "https://elsewhere.test/x"), 307, nil, "", plain, 0},
+		{"reset", gatewaytest.FaultReset(), 0, isReset, "", "", 0},
+		{"truncate=12", gatewaytest.FaultTruncate(12), 201, isCut, `{"message":"`, json, 1},
+		{"truncate=-1", gatewaytest.FaultTruncate(-1), 201, isCut, "", json, 1},
+		{"truncate=100000", gatewaytest.FaultTruncate(100_000), 201, nil, `"meta":{}}`, json, 1},
+		{"slow-body=1ns", gatewaytest.FaultSlowBody(1), 201, nil, `"orderId":"o-1"`, json, 1},
+		{"huge-body=1", gatewaytest.FaultHugeBody(1), 201, nil, `"orderId":"o-1"`, json, 1},
+		{"commit-then-drop", gatewaytest.FaultCommitThenDrop(), 0, isCut, "", "", 1},
+		{"", gatewaytest.Fault{}, 201, nil, `"orderId":"o-1"`, json, 1},
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			s := start(t)
-			s.InjectFault(gatewaytest.OpCreateInvoice, 1, tt.fault)
+			s.InjectFault(gatewaytest.OpCreateInvoice, 1, tt.fault.RetryAfter("-1"))
 			got := post(s, invoice(s, "o-1", ""))
 			if tt.err == nil {
 				require.NoError(t, got.err)
@@ -67,8 +66,11 @@ func TestServer_InjectFault(t *testing.T) {
 			}
 			assert.Equal(t, tt.status, got.status)
 			assert.Contains(t, got.body, tt.body)
-			if tt.header[0] != "" {
-				assert.Equal(t, tt.header[1], got.header.Get(tt.header[0]))
+			assert.Equal(t, tt.body == "", got.body == "")
+			if got.status != 0 {
+				assert.Equal(t, tt.contentType, got.header.Get("Content-Type"))
+				assert.Equal(t, "-1", got.header.Get("Retry-After"))
+				assert.Equal(t, tt.name == "redirect=307", got.header.Get("Location") == "https://elsewhere.test/x")
 			}
 			assert.Len(t, s.InvoicesFor("o-1"), tt.invoices)
 			assert.Equal(t, tt.name, tt.fault.String())
@@ -83,12 +85,12 @@ func TestServer_InjectFault(t *testing.T) {
 	}
 }
 
-// A truncated response has the Content-Length of the whole one and n bytes of it.
+// A truncated response has the Content-Length of the whole one and n bytes of it. A whole one ends without notice, too.
 func TestTruncate_counts(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	whole := get(t, s, "/api/balance/").body
-	for _, n := range []int{0, 1, len(whole) / 2, len(whole) - 1, len(whole)} {
+	for _, n := range []int{0, 1, len(whole) - 1, len(whole)} {
 		s.InjectFault(gatewaytest.AnyOperation, 1, gatewaytest.FaultTruncate(n))
 		got := try(s, "GET", "/api/balance/", "", "x-api-key", s.APIKey)
 		assert.Equal(t, whole[:n], got.body)
@@ -96,23 +98,20 @@ func TestTruncate_counts(t *testing.T) {
 	}
 	s.InjectFault(gatewaytest.AnyOperation, 1, gatewaytest.FaultTruncate(1_000_000))
 	conn := dial(t, s, "GET /gateway/api/exchange-rate HTTP/1.1\r\nHost: gateway\r\n\r\n")
-	assert.NotContains(t, readAll(t, conn), "Connection: close", "it ends without notice even when whole")
+	assert.NotContains(t, readAll(t, conn), "Connection: close")
 }
 
 // A huge body has the given size, and the usual result after its padding.
 func TestHugeBody(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	var small, huge map[string]any
-	require.NoError(t, json.Unmarshal([]byte(get(t, s, "/api/balance/").body), &small))
-	for _, size := range []int{10_000, 32 << 10, 1 << 20} {
+	message, result, _ := strings.Cut(strings.TrimSuffix(get(t, s, "/api/balance/").body, `,"meta":{}}`), `"result"`)
+	for _, size := range []int{10_000, 1 << 20} {
 		s.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.FaultHugeBody(int64(size)))
-		got := get(t, s, "/api/balance/")
-		assert.Len(t, got.body, size)
-		require.NoError(t, json.Unmarshal([]byte(got.body), &huge))
-		assert.Equal(t, small["result"], huge["result"])
-		assert.Equal(t, small["message"], huge["message"])
-		assert.Less(t, strings.Index(got.body, "padding"), strings.Index(got.body, "result"))
+		got := get(t, s, "/api/balance/").body
+		assert.Len(t, got, size)
+		assert.True(t, strings.HasPrefix(got, message+`"meta":{"padding":"xxx`))
+		assert.True(t, strings.HasSuffix(got, `xxx"},"result"`+result+`}`))
 	}
 	s.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.FaultHugeBody(100))
 	assert.Equal(t, 401, mustTry(t, s, "GET", "/api/balance/", "").status, "a refusal stays one")
@@ -167,15 +166,12 @@ func TestServer_InjectFault_queue(t *testing.T) {
 	s.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.Fault{})
 	s.InjectFault(gatewaytest.OpBalance, -1, refuse(504))
 	s.InjectFault(gatewaytest.OpBalance, 1, refuse(505)) // queued after one without end
-
-	balance := func() int { return get(t, s, "/api/balance/").status }
-	rates := func() int { return get(t, s, "/api/exchange-rate").status }
-	assert.Equal(t, []int{501, 501, 502, 200, 504, 504, 504},
-		[]int{balance(), balance(), balance(), balance(), balance(), balance(), balance()})
-	assert.Equal(t, []int{503, 200}, []int{rates(), rates()})
-
+	for _, want := range []int{501, 501, 502, 200, 504, 504, 504} {
+		assert.Equal(t, want, get(t, s, "/api/balance/").status)
+	}
+	assert.Equal(t, []int{503, 200}, rates(t, s, 2))
 	s.ClearFaults()
-	assert.Equal(t, 200, balance())
+	assert.Equal(t, 200, get(t, s, "/api/balance/").status)
 	s.InjectFault(gatewaytest.AnyOperation, 1, refuse(418))
 	assert.Equal(t, 418, get(t, s, "/elsewhere").status, "unknown routes count")
 	s.InjectFault(gatewaytest.OpBalance, 1, refuse(418))

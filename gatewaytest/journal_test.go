@@ -75,7 +75,7 @@ func TestServer_redacts_the_key(t *testing.T) {
 		get(t, s, "/api/balance/?apiKey="+query+"&coinSymbol="+query+"#"+query)
 		get(t, s, "/api/networks-coins/"+path)
 		mustTry(t, s, "GET", "/"+path, key, "Authorization", "Bearer "+key, "Cookie", "k="+key, "X-Other", "a "+upper, "X-Again", query)
-		for _, body := range []string{invoice(s, "o", ""), invoice(s, key, ""), invoice(s, upper, ""), invoice(s, "o", "")[:20+len(key)], "apiKey=" + query, key} {
+		for _, body := range []string{invoice(s, "o", ""), invoice(s, key, ""), invoice(s, "o", "")[:20+len(key)], "apiKey=" + query, key} {
 			post(s, body)
 		}
 		if key != odd { // which is no name of a header, and no method
@@ -84,17 +84,17 @@ func TestServer_redacts_the_key(t *testing.T) {
 			assert.Equal(t, "[REDACTED]", last.Method)
 			assert.Equal(t, []string{"b"}, last.Header["X-[REDACTED]-Y"])
 		}
-		printed := []string{fmt.Sprint(*s), fmt.Sprintf("%#v", struct{ G gatewaytest.Server }{*s})}
-		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d", "%T"} {
-			printed = append(printed, fmt.Sprintf(verb, s))
-			for _, r := range s.Requests() {
-				printed = append(printed, fmt.Sprintf(verb, r), fmt.Sprintf(verb, string(r.Body)))
-			}
-		}
-		for _, v := range []any{s, s.Requests(), struct{ Gateway *gatewaytest.Server }{s}} {
+		var printed []string
+		for _, v := range []any{s, *s, struct{ G gatewaytest.Server }{*s}, s.Requests()} {
 			text, err := json.Marshal(v)
 			require.NoError(t, err)
-			printed = append(printed, string(text), fmt.Sprintf("%+v", v))
+			printed = append(printed, string(text))
+			for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {
+				printed = append(printed, fmt.Sprintf(verb, v))
+			}
+		}
+		for _, r := range s.Requests() {
+			printed = append(printed, string(r.Body))
 		}
 		for _, text := range printed {
 			for _, secret := range []string{key, query, path, fmt.Sprintf("%x", key), key[9:]} {
@@ -111,44 +111,26 @@ func TestServer_redacts_the_key(t *testing.T) {
 // Any value in the place of a key is redacted too: it may be a real key.
 func TestServer_redacts_other_keys(t *testing.T) {
 	t.Parallel()
-	tests := []struct{ name, body, want string }{
-		{"apiKey", `{"apiKey":"secret","price":1}`, `{"apiKey":"[REDACTED]","price":1}`},
-		{"apikey with spaces", `{"apikey" : "secret" }`, `{"apikey" : "[REDACTED]" }`},
-		{"any case", `{"APIKEY":"secret"}`, `{"APIKEY":"[REDACTED]"}`},
-		{"quotes inside", `{"apiKey":"sec\"ret\\","a":1}`, `{"apiKey":"[REDACTED]","a":1}`},
-		{"number", `{"apiKey":12345,"a":1}`, `{"apiKey":"[REDACTED]","a":1}`},
-		{"cut", `{"apiKey":"secr`, `{"apiKey":"[REDACTED]"`},
-		{"other name", `{"apiKeys":"kept"}`, `{"apiKeys":"kept"}`},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			s := start(t)
-			mustTry(t, s, "POST", "/api/invoice/create?x=1&api_key=secret&y=2", tt.body)
-			r := s.Requests()[0]
-			assert.Equal(t, tt.want, string(r.Body))
-			assert.Equal(t, "/gateway/api/invoice/create?x=1&api_key=[REDACTED]&y=2", r.Target)
-		})
-	}
-}
-
-// The headers for credentials are redacted in any case of letters, whatever they contain.
-func TestServer_redacts_credentials(t *testing.T) {
-	t.Parallel()
-	for name, value := range map[string]string{
-		"x-api-key":           "sk-live-5f0c",
-		"authorization":       "Basic YW5uYTpodW50ZXIy",
-		"proxy-authorization": "Basic cHJveHk6czNjcmV0",
-		"cookie":              "session=9b2f6c1e; theme=dark",
+	s := start(t)
+	for i, tt := range []struct{ body, want string }{
+		{`{"apiKey":"secret","price":1}`, `{"apiKey":"[REDACTED]","price":1}`},
+		{`{"APIKEY" : "secret" }`, `{"APIKEY" : "[REDACTED]" }`},
+		{`{"apiKey":"sec\"ret\\","a":1}`, `{"apiKey":"[REDACTED]","a":1}`},
+		{`{"apiKey":12345,"a":1}`, `{"apiKey":"[REDACTED]","a":1}`},
+		{`{"apiKey":"secr`, `{"apiKey":"[REDACTED]"`},
+		{`{"apiKeys":"kept"}`, `{"apiKeys":"kept"}`},
 	} {
-		s := start(t)
-		conn := dial(t, s, "GET /gateway/api/exchange-rate HTTP/1.1\r\nHost: gateway\r\nConnection: close\r\n"+
-			name+": "+value+"\r\n"+name+": \r\nX-Other: kept\r\n\r\n")
-		readAll(t, conn)
-		assert.Equal(t, http.Header{
-			http.CanonicalHeaderKey(name): {"[REDACTED]", ""}, "X-Other": {"kept"}, "Connection": {"close"},
-		}, s.Requests()[0].Header)
+		mustTry(t, s, "POST", "/api/invoice/create?x=1&api_key=secret&y=2", tt.body)
+		assert.Equal(t, tt.want, string(s.Requests()[i].Body))
+		assert.Equal(t, "/gateway/api/invoice/create?x=1&api_key=[REDACTED]&y=2", s.Requests()[i].Target)
 	}
+	// The headers for credentials, in any case of letters.
+	readAll(t, dial(t, s, "GET /gateway/api/exchange-rate HTTP/1.1\r\nHost: gateway\r\nConnection: close\r\nx-api-key: sk-live-5f0c\r\n"+
+		"authorization: Basic YW5u\r\nauthorization: \r\nproxy-authorization: Basic cHJv\r\ncookie: session=9b2f; theme=dark\r\nX-Other: kept\r\n\r\n"))
+	assert.Equal(t, http.Header{
+		"X-Api-Key": {"[REDACTED]"}, "Authorization": {"[REDACTED]", ""}, "Proxy-Authorization": {"[REDACTED]"}, "Cookie": {"[REDACTED]"},
+		"X-Other": {"kept"}, "Connection": {"close"},
+	}, s.Requests()[6].Header)
 }
 
 // The journal has a request before its body has arrived.

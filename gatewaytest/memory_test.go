@@ -77,9 +77,7 @@ func TestNewMemoryServer_faults(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := startInMemory(t)
 				s.InjectFault(gatewaytest.OpCreateInvoice, 1, tt.fault)
-				client := &http.Client{Transport: s.Transport(), Timeout: time.Hour, CheckRedirect: func(*http.Request, []*http.Request) error {
-					return http.ErrUseLastResponse
-				}}
+				client := &http.Client{Transport: s.Transport(), Timeout: time.Hour}
 				begun := time.Now()
 				status, err := order(client, s)
 				if tt.err == nil {
@@ -115,7 +113,7 @@ func order(client *http.Client, s *gatewaytest.Server) (status int, err error) {
 // before it has been read must not block both sides.
 func TestNewMemoryServer_large_request(t *testing.T) {
 	t.Parallel()
-	for _, size := range []int{64<<10 + 1, 300 << 10, 4 << 20} {
+	for _, size := range []int{64<<10 + 1, 4 << 20} {
 		synctest.Test(t, func(t *testing.T) {
 			s := startInMemory(t)
 			got := tryBy(s.Transport(), s, "POST", "/api/invoice/create", strings.Repeat(" ", size), "Content-Type", "application/json")
