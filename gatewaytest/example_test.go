@@ -63,22 +63,6 @@ func ExampleServer_InjectFault() {
 	// 2 invoices for one order
 }
 
-// In a bubble of testing/synctest a server needs pipes instead of sockets. It
-// also works outside of a bubble, as here.
-func ExampleNewMemoryServer() {
-	gw := gatewaytest.NewMemoryServer()
-	defer gw.Close()
-	client := &http.Client{Transport: gw.Transport()}
-
-	resp, err := client.Get(gw.URL + "/api/exchange-rate")
-	if err != nil {
-		panic(err)
-	}
-	resp.Body.Close()
-	fmt.Println(gw.URL, resp.Status)
-	// Output: http://localhost/gateway 200 OK
-}
-
 func ExampleServer_Advance() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()

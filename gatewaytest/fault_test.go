@@ -117,32 +117,6 @@ func TestHugeBody(t *testing.T) {
 	assert.Equal(t, 401, mustTry(t, s, "GET", "/api/balance/", "").status, "a refusal stays one")
 }
 
-// Close ends connections with half a request, and one whose body net/http has not read to its end, so that it does not detect
-// a disconnect.
-func TestServer_Close(t *testing.T) {
-	t.Parallel()
-	const create = "POST /gateway/api/invoice/create HTTP/1.1\r\nHost: gateway\r\nx-api-key: k\r\n"
-	for name, text := range map[string]string{
-		"nothing": "", "half a body": create + "Content-Length: 9\r\n\r\n{",
-		"an unread body": create + "Content-Length: 1000000\r\n\r\n" + strings.Repeat(" ", 100_000),
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := start(t)
-			s.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.FaultSlowBody(time.Hour))
-			conn := dial(t, s, text)
-			if text != "" {
-				await(t, "a request", func() bool { return len(s.Requests()) > 0 })
-			}
-			if name == "an unread body" {
-				await(t, "the body", func() bool { return s.Requests()[0].KeyIn != "" })
-			}
-			s.Close()
-			_, _ = io.Copy(io.Discard, conn) // which ends
-		})
-	}
-}
-
 // A client that disconnects in the middle of its body releases Stall.
 func TestStall_with_half_a_body(t *testing.T) {
 	t.Parallel()
