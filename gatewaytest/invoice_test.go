@@ -1,11 +1,16 @@
 package gatewaytest_test
 
 import (
+	"io"
+	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway/gatewaytest"
 )
 
 // I-33, I-113
@@ -104,13 +109,18 @@ func TestServer_accepts_64_KiB_of_JSON(t *testing.T) {
 	assert.Len(t, s.Requests()[0].Body, 64<<10-len(s.APIKey)+len("[REDACTED]"))
 }
 
-// A body shorter than its Content-Length creates no invoice.
+// A body shorter than its Content-Length creates no invoice. The journal has the request before the body arrives.
 func TestServer_refuses_half_a_body(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	body := invoice(s, "o", "")
-	conn := dial(t, s, "POST /gateway/api/invoice/create HTTP/1.1\r\nHost: gateway\r\nContent-Type: application/json\r\n"+
-		"Content-Length: 1000\r\n\r\n"+body)
+	conn := dial(t, s, "POST /gateway/api/invoice/create HTTP/1.1\r\nHost: gateway\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n")
+	require.Eventually(t, func() bool { return len(s.Requests()) > 0 }, 10*time.Second, time.Millisecond)
+	early := s.Requests()[0]
+	assert.Equal(t, gatewaytest.OpCreateInvoice, early.Operation)
+	assert.Equal(t, http.Header{"Content-Type": {"application/json"}, "Content-Length": {"1000"}}, early.Header)
+	assert.Zero(t, early.Status)
+	_, err := io.WriteString(conn, invoice(s, "o", ""))
+	require.NoError(t, err)
 	require.NoError(t, conn.CloseWrite())
 	text := readAll(t, conn)
 	assert.Contains(t, text, "HTTP/1.1 400 ")

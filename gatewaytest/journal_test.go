@@ -124,21 +124,3 @@ func TestServer_redacts_other_keys(t *testing.T) {
 		"X-Other": {"kept"}, "Connection": {"close"},
 	}, s.Requests()[6].Header)
 }
-
-// The journal has a request before its body has arrived.
-func TestServer_journal_at_arrival(t *testing.T) {
-	t.Parallel()
-	s := start(t)
-	conn := dial(t, s, "POST /gateway/api/invoice/create HTTP/1.1\r\nHost: gateway\r\nContent-Length: 2\r\n"+
-		"Content-Type: application/json\r\n\r\n")
-	await(t, "a request", func() bool { return len(s.Requests()) > 0 })
-	early := s.Requests()[0]
-	assert.Equal(t, gatewaytest.OpCreateInvoice, early.Operation)
-	assert.Equal(t, http.Header{"Content-Type": {"application/json"}, "Content-Length": {"2"}}, early.Header)
-	assert.Zero(t, early.Status)
-	_, err := conn.Write([]byte("{}"))
-	require.NoError(t, err)
-	require.NoError(t, conn.CloseWrite())
-	assert.Contains(t, readAll(t, conn), "HTTP/1.1 401 ")
-	assert.Equal(t, 401, s.Requests()[0].Status)
-}

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -107,12 +106,6 @@ func dial(t *testing.T, s *gatewaytest.Server, text string) *net.TCPConn {
 	_, err = io.WriteString(conn, text)
 	require.NoError(t, err)
 	return conn.(*net.TCPConn)
-}
-
-// await waits until the journal has what a server records in another goroutine, without notice.
-func await(t *testing.T, what string, recorded func() bool) {
-	t.Helper()
-	require.Eventually(t, recorded, 10*time.Second, time.Millisecond, "%s was not recorded", what)
 }
 
 // errorBody returns the documented error envelope with a message.

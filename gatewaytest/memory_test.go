@@ -49,11 +49,6 @@ func TestServer_Transport(t *testing.T) {
 	assert.NotSame(t, transport, s.Transport())
 	s.Close()
 	assert.Error(t, tryBy(transport, s, "GET", "/api/exchange-rate", "").err)
-
-	gone, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err := start(t).Transport().DialContext(gone, "tcp", "pay.example:80")
-	require.ErrorIs(t, err, context.Canceled)
 }
 
 // A slow body takes exactly its time in a bubble, and a pipe cannot be reset.
