@@ -43,13 +43,13 @@ func TestServer_SetStatusAfter(t *testing.T) {
 		for _, plan := range []struct {
 			after  time.Duration
 			status string
-		}{{3 * day, "C"}, {day, "A"}, {2 * day, ""}, {4 * day, "D"}, {5 * day, "E"}, {4 * day, "the later call wins"}, {5 * day, "F"}, {0, "FAILED"}} {
+		}{{3 * day, "C"}, {day, "A"}, {2 * day, "B"}, {4 * day, "D"}, {5 * day, "E"}, {4 * day, "the later call wins"}, {5 * day, "F"}, {0, "FAILED"}} {
 			require.NoError(t, s.SetStatusAfter(id, plan.after, plan.status))
 		}
 		for _, step := range []struct {
 			wait time.Duration
 			want string
-		}{{0, "FAILED"}, {day - 1, "FAILED"}, {1, "A"}, {day, ""}, {day, "C"}, {day, "the later call wins"}} {
+		}{{0, "FAILED"}, {day - 1, "FAILED"}, {1, "A"}, {2 * day, "C"}, {day, "the later call wins"}} {
 			s.Advance(step.wait)
 			assert.Equal(t, step.want, statusOf(t, s, id))
 		}

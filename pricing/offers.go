@@ -27,8 +27,7 @@ type Offer struct {
 
 // Offers are what a buyer can pay a price in, and what not and why.
 type Offers struct {
-	all  []Offer // in the order of the listing
-	byID map[string]int
+	all []Offer // in the order of the listing
 }
 
 // NewOffers returns the offers for a price, one for each pair. Do not show them for longer than
@@ -45,7 +44,7 @@ func NewOffers(catalog *Catalog, rates *gateway.ExchangeRates, price decimal.Dec
 	for _, rate := range slices.Backward(rates.Rates) { // of two, the first one counts
 		bySymbol[rate.CoinSymbol] = rate
 	}
-	o := &Offers{all: make([]Offer, 0, len(catalog.pairs)), byID: make(map[string]int, len(catalog.pairs))}
+	o := &Offers{all: make([]Offer, 0, len(catalog.pairs))}
 	for pair := range catalog.All() {
 		rate, listed := bySymbol[pair.Coin.Symbol]
 		if !listed {
@@ -55,7 +54,6 @@ func NewOffers(catalog *Catalog, rates *gateway.ExchangeRates, price decimal.Dec
 		if name, reason := ambiguous(pair, catalog); reason != "" {
 			err = refused(op, name, reason)
 		}
-		o.byID[endpoint.IDKey(pair.ID)] = len(o.all)
 		o.all = append(o.all, Offer{pair, amount, err})
 	}
 	return o, nil
@@ -106,8 +104,9 @@ func (o *Offers) Payable() []Offer {
 
 // FindID returns the offer of a pair's identifier, as [Catalog.FindID] does. Its Err may rule it out.
 func (o *Offers) FindID(id string) (Offer, bool) {
-	i, ok := o.byID[endpoint.IDKey(id)]
-	if !ok {
+	key := endpoint.IDKey(id)
+	i := slices.IndexFunc(o.all, func(offer Offer) bool { return endpoint.IDKey(offer.Pair.ID) == key })
+	if i < 0 {
 		return Offer{}, false
 	}
 	return o.all[i], true
