@@ -74,6 +74,7 @@ func TestServer_refuses_an_invoice(t *testing.T) {
 		{"price has an exponent in a string", with(`"10"`, `"1e1"`), 400, "price is not valid"},
 		{"price has leading zeros", with(`"10"`, `"007"`), 400, "price is not valid"},
 		{"amount is true", with(`"1"`, `true`), 400, "amount is not valid"},
+		{"coin is null", with(`{`, `{"coinSymbol":null,`), 400, "coinSymbol is not valid"},         // I-115
 		{"network is an object", with(`{`, `{"networkName":{},`), 400, "networkName is not valid"}, // I-116
 		{"64 KiB and a byte", good + strings.Repeat(" ", 64<<10+1-len(good)-len("test-key-")-26+len("KEY")), 413, "the body is too large"},
 	}

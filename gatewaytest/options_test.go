@@ -3,7 +3,9 @@ package gatewaytest_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -44,7 +46,7 @@ func TestWithSeed(t *testing.T) {
 	assert.Equal(t, usual.Withdrawals(), other.Withdrawals())
 }
 
-// A handler in another server is the same gateway, with the same faults.
+// A handler in another server is the same gateway, with the same faults. Close ends its requests that wait.
 func TestServer_Handler(t *testing.T) {
 	t.Parallel()
 	s := startInMemory(t)
@@ -64,4 +66,11 @@ func TestServer_Handler(t *testing.T) {
 	assert.Len(t, s.InvoicesFor("A-18"), 1)
 	s.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.FaultReset())
 	assert.ErrorContains(t, tryBy(&http.Transport{DisableKeepAlives: true}, outside, "GET", "/api/exchange-rate", "").err, "reset by peer")
+
+	s.InjectFault(gatewaytest.AnyOperation, 1, gatewaytest.FaultStall())
+	var waiting sync.WaitGroup
+	waiting.Go(func() { assert.Error(t, create("A-19").err) })
+	require.Eventually(t, func() bool { return s.Requests()[len(s.Requests())-1].Fault == "stall" }, 10*time.Second, time.Millisecond)
+	s.Close()
+	waiting.Wait()
 }
