@@ -65,6 +65,7 @@ func TestServer_refuses_an_invoice(t *testing.T) {
 		{"no key", with(`"apiKey":"KEY",`, ``), 401, "apiKey is required"},
 		{"key in another case", with(`apiKey`, `APIKEY`), 401, "apiKey is required"},
 		{"wrong key", with(`KEY`, `wrong`), 401, "apiKey is not valid"}, // I-32
+		{"key is a number", with(`"KEY"`, `1`), 401, "apiKey is not valid"},
 		{"field in another case", with(`orderId`, `orderid`), 400, "orderId is required"},
 		{"no price", with(`"price":"10",`, ``), 400, "price is required"},    // I-111
 		{"no amount", with(`,"amount":"1"`, ``), 400, "amount is required"},  // I-112

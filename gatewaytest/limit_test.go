@@ -53,7 +53,10 @@ func TestServer_SetRateLimit_refusal(t *testing.T) {
 		per, late time.Duration // how long the window is, and how far into it the refusal is
 		want      string
 	}{
-		{time.Minute, 0, "60"}, {time.Minute, 1, "60"}, {time.Minute, time.Second, "59"}, {time.Minute, time.Minute - 1, "1"},
+		{time.Minute, 0, "60"},
+		{time.Minute, 1, "60"},
+		{time.Minute, time.Second, "59"},
+		{time.Minute, time.Minute - 1, "1"},
 		{math.MaxInt64, 0, "9223372037"},
 	} {
 		synctest.Test(t, func(t *testing.T) {

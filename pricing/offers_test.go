@@ -61,11 +61,13 @@ func TestNewOffers(t *testing.T) {
 		{"an amount below the least", pairs{paid("USDT", "N", 6, "20.00")}, []string{"10.5 coin.minAmount: 10.5 is below 20"}},
 		{"a pair without deposits", pairs{with(usdt, `{"depositable":false}`)}, []string{"0 depositable: is false"}},
 		{
-			"a pair that is off comes before the rate", pairs{with(paid("NONE", "N", 6, "1"), `{"network":{"isActive":false}}`)},
+			"a pair that is off comes before the rate",
+			pairs{with(paid("NONE", "N", 6, "1"), `{"network":{"isActive":false}}`)},
 			[]string{"0 network.isActive: is false"},
 		},
 		{
-			"a coin without a rate", pairs{paid("NONE", "N", 6, "1")},
+			"a coin without a rate",
+			pairs{paid("NONE", "N", 6, "1")},
 			[]string{`0 new_offers: coinSymbol: "NONE" has no exchange rate; write it as the rates do`},
 		},
 		{"a skipped rate", pairs{paid("GONE", "N", 6, "1")}, []string{`0 new_offers: coinSymbol: "GONE" was left out: /result/5: is null`}},
@@ -74,12 +76,14 @@ func TestNewOffers(t *testing.T) {
 
 		{"a pair listed twice, beside another", pairs{btc, usdt, with(btc, `{"id":"other"}`)}, []string{twice, "10.5", twice}},
 		{
-			"an identifier listed twice", pairs{btc, with(usdt, `{"id":"BTC-N"}`)},
+			"an identifier listed twice",
+			pairs{btc, with(usdt, `{"id":"BTC-N"}`)},
 			[]string{"0.00016407 new_offers: id: is listed twice", "10.5 new_offers: id: is listed twice"},
 		},
 		{"no symbol", pairs{with(btc, `{"coin":{"symbol":""}}`)}, []string{"0 new_offers: coinSymbol: is empty in the listing"}},
 		{
-			"no network name", pairs{with(btc, `{"network":{"name":""}}`)},
+			"no network name",
+			pairs{with(btc, `{"network":{"name":""}}`)},
 			[]string{"0.00016407 new_offers: networkName: is empty in the listing: an invoice could not name it"},
 		},
 
@@ -87,11 +91,13 @@ func TestNewOffers(t *testing.T) {
 		{"one coin whose id is in both cases", pairs{with(btc, lower), with(second, upper)}, []string{"0.00016407", "0.00016407"}},
 		{"two coins of one symbol", pairs{with(btc, lower), second, usdt}, []string{ofSeveral, ofSeveral, "10.5"}},
 		{
-			"two of three coins of one symbol are the same", pairs{btc, with(second, lower), paid("BTC", "O", 8, "0")},
+			"two of three coins of one symbol are the same",
+			pairs{btc, with(second, lower), paid("BTC", "O", 8, "0")},
 			[]string{ofSeveral, ofSeveral, ofSeveral},
 		},
 		{
-			"two coins of one symbol in another case", pairs{btc, with(paid("Btc", "M", 8, "0"), `{"coin":{"id":"other"}}`)},
+			"two coins of one symbol in another case",
+			pairs{btc, with(paid("Btc", "M", 8, "0"), `{"coin":{"id":"other"}}`)},
 			[]string{ofSeveral, `0.00016407 new_offers: coinSymbol: "Btc"` + several},
 		},
 	} {

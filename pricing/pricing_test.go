@@ -24,8 +24,10 @@ func testRates() *gateway.ExchangeRates {
 		rate("low", "2", ""), rate("ABC", "1", ""), rate("Abc", "4", ""),
 		{CoinSymbol: "HUGE", USD: decimal.NewNullDecimal(decimal.New(1, math.MaxInt32)), EUR: decimal.NewNullDecimal(decimal.New(1, math.MinInt32))},
 	}, Skipped: []gateway.Skipped{
-		{Pointer: "/result/9", Reason: "names no coin"}, {Pointer: "/result/GONE", CoinSymbol: "gone", Reason: "is null"},
-		{Pointer: "/result/6/usd", CoinSymbol: "TWICE", Reason: twice}, many, many, many,
+		{Pointer: "/result/9", Reason: "names no coin"},
+		{Pointer: "/result/GONE", CoinSymbol: "gone", Reason: "is null"},
+		{Pointer: "/result/6/usd", CoinSymbol: "TWICE", Reason: twice},
+		many, many, many,
 	}}
 }
 
