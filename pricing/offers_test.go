@@ -36,70 +36,49 @@ func offersOf(t *testing.T, pairs ...gateway.CoinNetwork) *pricing.Offers {
 	return offers
 }
 
-// What can be paid, and why the rest cannot: the offers for 10.50 USD, one a line.
+// What can be paid, and why the rest cannot: the offers for 10.50 USD.
 // I-48, I-92, I-100
 func TestNewOffers(t *testing.T) {
 	t.Parallel()
 	const (
 		lower, upper = `{"coin":{"id":"8ee74576-0bcf-4bfa-9c0c-de1a8cc8fa6b"}}`, `{"coin":{"id":"8EE74576-0BCF-4BFA-9C0C-DE1A8CC8FA6B"}}`
-		several      = ` is the symbol of several coins in the listing: the rate, and the invoice, may be for another one`
-		ofSeveral    = `0.00016407 new_offers: coinSymbol: "BTC"` + several
-		twice        = "0.00016407 new_offers: networkName: is listed twice for this coin"
+		several      = `0.00016407 new_offers: coinSymbol: "BTC" is the symbol of several coins in the listing: ` +
+			`the rate, and the invoice, may be for another one`
+		twice    = "0.00016407 new_offers: networkName: is listed twice for this coin"
+		twiceID  = " new_offers: id: is listed twice"
+		nameless = " new_offers: networkName: is empty in the listing: an invoice could not name it"
 	)
 	type pairs []gateway.CoinNetwork
-	btc, usdt, second := paid("BTC", "N", 8, "0.00001000"), paid("USDT", "N", 6, "1.00000000"), paid("BTC", "M", 8, "0")
+	btc, usdt, none := paid("BTC", "N", 8, "0.00001000"), paid("USDT", "N", 6, "1.00000000"), paid("NONE", "N", 6, "1")
+	second, third, mixed := paid("BTC", "M", 8, "0"), paid("BTC", "O", 8, "0"), with(paid("Btc", "M", 8, "0"), `{"coin":{"id":"other"}}`)
 	for _, tt := range []struct {
 		name  string
 		pairs pairs
-		want  []string
+		want  string
 	}{
-		{"no pairs", nil, nil},
-		{"the amount is rounded up to the precision of the coin", pairs{btc}, []string{"0.00016407"}},
-		{"also to whole units", pairs{paid("USDT", "N", 0, "1")}, []string{"11"}},
-		{"an amount without a rest stays, by the first of two rates", pairs{usdt}, []string{"10.5"}},
-		{"a rate in lower case", pairs{paid("LOW", "N", 8, "1")}, []string{"5.25"}},
-		{"an amount below the least", pairs{paid("USDT", "N", 6, "20.00")}, []string{"10.5 coin.minAmount: 10.5 is below 20"}},
-		{"a pair without deposits", pairs{with(usdt, `{"depositable":false}`)}, []string{"0 depositable: is false"}},
-		{
-			"a pair that is off comes before the rate",
-			pairs{with(paid("NONE", "N", 6, "1"), `{"network":{"isActive":false}}`)},
-			[]string{"0 network.isActive: is false"},
-		},
-		{
-			"a coin without a rate",
-			pairs{paid("NONE", "N", 6, "1")},
-			[]string{`0 new_offers: coinSymbol: "NONE" has no exchange rate; write it as the rates do`},
-		},
-		{"a skipped rate", pairs{paid("GONE", "N", 6, "1")}, []string{`0 new_offers: coinSymbol: "GONE" was left out: /result/5: is null`}},
-		{"a rate of zero", pairs{paid("ODD", "N", 6, "1")}, []string{`0 new_offers: rate: of "ODD" in USD is not an amount above zero`}},
-		{"an absurd precision", pairs{paid("BTC", "N", 31, "1")}, []string{"0 new_offers: precision: must be from 0 to 30"}},
+		{"no pairs", nil, ""},
+		{"the amount is rounded up to the precision of the coin", pairs{btc}, "0.00016407"},
+		{"also to whole units", pairs{paid("USDT", "N", 0, "1")}, "11"},
+		{"an amount without a rest stays, by the first of two rates", pairs{usdt}, "10.5"},
+		{"a rate in lower case", pairs{paid("LOW", "N", 8, "1")}, "5.25"},
+		{"an amount below the least", pairs{paid("USDT", "N", 6, "20.00")}, "10.5 coin.minAmount: 10.5 is below 20"},
+		{"a pair without deposits", pairs{with(usdt, `{"depositable":false}`)}, "0 depositable: is false"},
+		{"a pair that is off and has no rate", pairs{with(none, `{"network":{"isActive":false}}`)}, "0 network.isActive: is false"},
+		{"a coin without a rate", pairs{none}, `0 new_offers: coinSymbol: "NONE" has no exchange rate; write it as the rates do`},
+		{"a skipped rate", pairs{paid("GONE", "N", 6, "1")}, `0 new_offers: coinSymbol: "GONE" was left out: /result/5: is null`},
+		{"a rate of zero", pairs{paid("ODD", "N", 6, "1")}, `0 new_offers: rate: of "ODD" in USD is not an amount above zero`},
+		{"an absurd precision", pairs{paid("BTC", "N", 31, "1")}, "0 new_offers: precision: must be from 0 to 30"},
 
-		{"a pair listed twice, beside another", pairs{btc, usdt, with(btc, `{"id":"other"}`)}, []string{twice, "10.5", twice}},
-		{
-			"an identifier listed twice",
-			pairs{btc, with(usdt, `{"id":"BTC-N"}`)},
-			[]string{"0.00016407 new_offers: id: is listed twice", "10.5 new_offers: id: is listed twice"},
-		},
-		{"no symbol", pairs{with(btc, `{"coin":{"symbol":""}}`)}, []string{"0 new_offers: coinSymbol: is empty in the listing"}},
-		{
-			"no network name",
-			pairs{with(btc, `{"network":{"name":""}}`)},
-			[]string{"0.00016407 new_offers: networkName: is empty in the listing: an invoice could not name it"},
-		},
+		{"a pair listed twice, beside another", pairs{btc, usdt, with(btc, `{"id":"other"}`)}, twice + " | 10.5 | " + twice},
+		{"an identifier listed twice", pairs{btc, with(usdt, `{"id":"BTC-N"}`)}, "0.00016407" + twiceID + " | 10.5" + twiceID},
+		{"no symbol", pairs{with(btc, `{"coin":{"symbol":""}}`)}, "0 new_offers: coinSymbol: is empty in the listing"},
+		{"no network name", pairs{with(btc, `{"network":{"name":""}}`)}, "0.00016407" + nameless},
 
-		{"one coin on two networks", pairs{btc, second}, []string{"0.00016407", "0.00016407"}},
-		{"one coin whose id is in both cases", pairs{with(btc, lower), with(second, upper)}, []string{"0.00016407", "0.00016407"}},
-		{"two coins of one symbol", pairs{with(btc, lower), second, usdt}, []string{ofSeveral, ofSeveral, "10.5"}},
-		{
-			"two of three coins of one symbol are the same",
-			pairs{btc, with(second, lower), paid("BTC", "O", 8, "0")},
-			[]string{ofSeveral, ofSeveral, ofSeveral},
-		},
-		{
-			"two coins of one symbol in another case",
-			pairs{btc, with(paid("Btc", "M", 8, "0"), `{"coin":{"id":"other"}}`)},
-			[]string{ofSeveral, `0.00016407 new_offers: coinSymbol: "Btc"` + several},
-		},
+		{"one coin on two networks", pairs{btc, second}, "0.00016407 | 0.00016407"},
+		{"one coin whose id is in both cases", pairs{with(btc, lower), with(second, upper)}, "0.00016407 | 0.00016407"},
+		{"two coins of one symbol", pairs{with(btc, lower), second, usdt}, several + " | " + several + " | 10.5"},
+		{"three coins of one symbol, two the same", pairs{btc, with(second, lower), third}, several + " | " + several + " | " + several},
+		{"two coins of one symbol in another case", pairs{btc, mixed}, several + " | " + strings.Replace(several, "BTC", "Btc", 1)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -119,7 +98,7 @@ func TestNewOffers(t *testing.T) {
 				assert.True(t, ok)
 				assert.Equal(t, offer.Err, found.Err, "an identifier that a form sends back may be ruled out, too")
 			}
-			assert.Equal(t, tt.want, got)
+			assert.Equal(t, tt.want, strings.Join(got, " | "))
 			assert.Equal(t, payable, offers.Payable())
 			_, ok := offers.FindID("btc-n")
 			assert.False(t, ok, "an identifier that is no UUID has one case")
