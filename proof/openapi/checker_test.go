@@ -18,31 +18,24 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/getkin/kin-openapi/routers/gorillamux"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/gatewaytest"
 	"github.com/cryptogw/gateway/internal/testing/documented/everycall"
 )
 
-// document loads and validates the OpenAPI document. It must be read as 3.1, so that the
-// validator applies JSON Schema 2020-12.
-func document(t *testing.T) *openapi3.T {
-	t.Helper()
-	doc, err := openapi3.NewLoader().LoadFromFile("../../api/openapi.yaml")
-	require.NoError(t, err)
-	require.True(t, doc.IsOpenAPI31OrLater())
-	require.NoError(t, doc.Validate(t.Context(), openapi3.EnableExamplesValidation()))
-	return doc
-}
+// TestMain fails when the tests leave a goroutine behind.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A checker is middleware in front of a gateway that validates requests and
-// responses by the document, with kin-openapi.
+// A checker is middleware in front of a gateway that validates requests and responses by the document, with
+// kin-openapi.
 type checker struct {
 	router routers.Router
 
 	mu        sync.Mutex
-	requests  map[string]int // by operation
-	wrong     []error        // requests and responses that the document does not allow
+	operation string // of the last request
+	wrong     error
 	responses int
 }
 
@@ -53,17 +46,16 @@ func newChecker(t *testing.T, mounted string) *checker {
 	doc.Servers = openapi3.Servers{{URL: mounted}}
 	router, err := gorillamux.NewRouter(doc)
 	require.NoError(t, err)
-	return &checker{router: router, requests: map[string]int{}}
+	return &checker{router: router}
 }
 
-// wrap returns the middleware. It forwards invalid messages too; violations reports them.
+// wrap returns the middleware. It forwards invalid messages too; seen reports them.
 func (k *checker) wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		k.note(err)
 		r.Body = io.NopCloser(bytes.NewReader(body))
-		input, err := k.request(r)
-		k.note(err)
+		input, invalid := k.request(r)
+		k.note(errors.Join(err, invalid))
 		r.Body = io.NopCloser(bytes.NewReader(body))
 
 		resp := httptest.NewRecorder()
@@ -82,9 +74,7 @@ func (k *checker) wrap(next http.Handler) http.Handler {
 func (k *checker) note(err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if err != nil {
-		k.wrong = append(k.wrong, err)
-	}
+	k.wrong = errors.Join(k.wrong, err)
 }
 
 // request validates a request. Without a route a response cannot be validated.
@@ -94,43 +84,30 @@ func (k *checker) request(r *http.Request) (*openapi3filter.RequestValidationInp
 		return nil, fmt.Errorf("%s %s: %w", r.Method, r.URL.Path, err)
 	}
 	k.mu.Lock()
-	k.requests[route.Operation.OperationID]++
+	k.operation = route.Operation.OperationID
 	k.mu.Unlock()
-	input := &openapi3filter.RequestValidationInput{
-		Request: r, PathParams: params, Route: route,
-		Options: &openapi3filter.Options{
-			AuthenticationFunc: hasKey, IncludeResponseStatus: true,
-			RejectWhenRequestBodyNotSpecified: true, SkipSettingDefaults: true,
-		},
+	hasKey := func(_ context.Context, input *openapi3filter.AuthenticationInput) error {
+		if name := input.SecurityScheme.Name; r.Header.Get(name) == "" {
+			return fmt.Errorf("the header %s is missing", name)
+		}
+		return nil
 	}
+	input := &openapi3filter.RequestValidationInput{Request: r, PathParams: params, Route: route, Options: &openapi3filter.Options{
+		AuthenticationFunc: hasKey, IncludeResponseStatus: true, RejectWhenRequestBodyNotSpecified: true, SkipSettingDefaults: true,
+	}}
 	err = openapi3filter.ValidateRequest(r.Context(), input)
-	err = errors.Join(err, listed(r.URL.Query(), route.Operation.Parameters))
+	for name := range r.URL.Query() {
+		if route.Operation.Parameters.GetByInAndName(openapi3.ParameterInQuery, name) == nil {
+			err = errors.Join(err, fmt.Errorf("the query has %q, which is no parameter", name))
+		}
+	}
 	if err != nil {
 		return input, fmt.Errorf("the request %s %s: %w", r.Method, r.URL, err)
 	}
 	return input, nil
 }
 
-// hasKey looks for the key where the document places it.
-func hasKey(_ context.Context, input *openapi3filter.AuthenticationInput) error {
-	if name := input.SecurityScheme.Name; input.RequestValidationInput.Request.Header.Get(name) == "" {
-		return fmt.Errorf("the header %s is missing", name)
-	}
-	return nil
-}
-
-// listed rejects query parameters that the document does not have.
-func listed(query url.Values, params openapi3.Parameters) error {
-	for name := range query {
-		if params.GetByInAndName(openapi3.ParameterInQuery, name) == nil {
-			return fmt.Errorf("the query has %q, which is no parameter", name)
-		}
-	}
-	return nil
-}
-
-// response validates a response. The validator ignores redirects, whose
-// document has none.
+// response validates a response. The validator ignores redirects, whose document has none.
 func (k *checker) response(ctx context.Context, input *openapi3filter.RequestValidationInput, resp *httptest.ResponseRecorder) error {
 	k.mu.Lock()
 	k.responses++
@@ -148,34 +125,32 @@ func (k *checker) response(ctx context.Context, input *openapi3filter.RequestVal
 	return nil
 }
 
-// violations returns the errors found since the last call.
-func (k *checker) violations() error {
+// seen returns the operation of the last request, and how many responses were validated and the errors found since the
+// last call.
+func (k *checker) seen() (operation string, responses int, wrong error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	err := errors.Join(k.wrong...)
-	k.wrong = nil
-	return err
+	operation, responses, wrong = k.operation, k.responses, k.wrong
+	k.operation, k.responses, k.wrong = "", 0, nil
+	return operation, responses, wrong
 }
 
-// A checked gateway is one of gatewaytest behind a checker.
+// A checked gateway is the stand-in behind a checker.
 type checked struct {
 	*gatewaytest.Server
 	*checker
 	url string // of the checker
 }
 
-// startChecked starts a gateway behind a checker, which aborts a response where the
-// gateway does.
+// startChecked starts a gateway behind a checker, which aborts a response where the gateway does.
 func startChecked(t *testing.T) checked {
 	t.Helper()
 	gw := gatewaytest.NewMemoryServer()
 	t.Cleanup(gw.Close)
 	everycall.AddEnded(gw)
 	k := newChecker(t, "/gateway")
-	target, err := url.Parse("http://localhost")
-	require.NoError(t, err)
 	proxy := &httputil.ReverseProxy{
-		Rewrite:      func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		Rewrite:      func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: "localhost"}) },
 		Transport:    gw.Transport(),
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
@@ -191,18 +166,4 @@ func (gw checked) client(t *testing.T, opts ...gateway.Option) *gateway.Client {
 	require.NoError(t, err)
 	t.Cleanup(client.CloseIdleConnections)
 	return client
-}
-
-// count returns the number of requests for an operation.
-func (k *checker) count(operation string) int {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.requests[operation]
-}
-
-// validated returns the number of responses that were validated.
-func (k *checker) validated() int {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.responses
 }
