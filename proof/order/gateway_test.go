@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,7 +24,7 @@ import (
 // RoundTripper.
 type behavior struct {
 	Before  time.Duration // before anything
-	Read    int           // bytes of the body that are read; below zero for all
+	Read    int           // bytes of the body that are read; everything for all
 	Rest    bool          // the rest is read after RoundTrip has returned
 	Commit  bool          // an invoice is created, if the whole body was read
 	After   time.Duration // before the end
@@ -37,7 +36,6 @@ type behavior struct {
 	Transit time.Duration // after an error, before the gateway gets what was sent
 	Cut     int           // the body of the response breaks off after so many bytes; below zero for none
 	Slow    time.Duration // before the body of the response
-	Traced  bool          // httptrace hooks are called
 	Late    bool          // the body is first read when RoundTrip has returned, whatever it returns
 }
 
@@ -84,16 +82,15 @@ func bodies() []string {
 
 func tripErrors() []error {
 	return []error{
-		&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED},
-		&net.OpError{Op: "write", Err: syscall.EPIPE},
-		&net.OpError{Op: "read", Err: syscall.ECONNRESET},
-		&net.DNSError{Err: "no such host", IsNotFound: true},
-		&net.DNSError{Err: "try again", IsTemporary: true},
-		io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, context.DeadlineExceeded, context.Canceled,
-		errors.New("http: server closed idle connection"),
+		&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, &net.OpError{Op: "write", Err: syscall.EPIPE},
+		&net.DNSError{Err: "no such host", IsNotFound: true}, &net.DNSError{Err: "try again", IsTemporary: true},
+		io.EOF, net.ErrClosed, context.DeadlineExceeded, context.Canceled, errors.New("http: server closed idle connection"),
 		errors.New("net/http: HTTP/1.x transport connection broken: " + canary),
 	}
 }
+
+// everything is more than a body has.
+const everything = 1 << 20
 
 // commits reports whether b carries out a whole request.
 func (b behavior) commits() bool { return b.Commit && !b.refuses() }
@@ -119,7 +116,7 @@ func (b behavior) creates() bool {
 
 // arrives reports whether the whole request arrives, and the whole response within a time.
 func (b behavior) arrives(within time.Duration) bool {
-	return b.Read < 0 && !b.Late && b.Status != 0 && b.Cut < 0 && b.lasts() < within
+	return b.Read == everything && !b.Late && b.Status != 0 && b.Cut < 0 && b.lasts() < within
 }
 
 func (b behavior) lasts() time.Duration { return b.Before + b.After + b.Slow }
@@ -153,26 +150,20 @@ func (w *world) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx := req.Context()
 	w.late.Add(1) // nobody may be waiting for it any more
 	defer w.late.Done()
-	w.enter(a)
-	defer w.leave(a)
-	if trace := httptrace.ContextClientTrace(ctx); b.Traced {
-		trace.GetConn(call.Host)
-		defer trace.GotConn(httptrace.GotConnInfo{})
-	}
+	defer w.enter(a)()
 	if err := wait(ctx, b.Before); err != nil {
 		_ = req.Body.Close()
 		return nil, err
 	}
 	var read []byte
-	all := false
 	if !b.Late {
-		read, all = take(req.Body, b.Read)
+		read, _ = io.ReadAll(io.LimitReader(req.Body, int64(b.Read)))
 		a.read = len(read) > 0
 	}
 	carry := func() {
-		if (b.Rest || b.Late) && !all {
-			more, err := io.ReadAll(req.Body)
-			read, all = append(read, more...), err == nil
+		if b.Rest || b.Late {
+			more, _ := io.ReadAll(req.Body)
+			read = append(read, more...)
 		}
 		_ = req.Body.Close()
 		arrive := func() { w.arrived(a, read, b.commits() || b.Late && b.Commit) } // a refusal of what has not arrived refuses nothing
@@ -207,43 +198,26 @@ func (w *world) RoundTrip(req *http.Request) (*http.Response, error) {
 	return w.response(req, a, b, committed), nil
 }
 
-// take reads so many bytes of a body, or all.
-func take(body io.Reader, n int) (read []byte, all bool) {
-	if n == 0 {
-		return nil, false
-	}
-	if n < 0 {
-		read, err := io.ReadAll(body)
-		return read, err == nil
-	}
-	read = make([]byte, n)
-	got, err := io.ReadFull(body, read)
-	return read[:got], errors.Is(err, io.ErrUnexpectedEOF)
-}
-
-// enter notes that an attempt begins, and what must not be true of its order.
-func (w *world) enter(a *attempted) {
+// enter notes that an attempt begins, and what must not be true of its order. It returns what notes the end.
+func (w *world) enter(a *attempted) (leave func()) {
 	w.Lock()
 	defer w.Unlock()
 	o := w.order(a.known())
+	leave = func() {
+		w.Lock()
+		defer w.Unlock()
+		o.inFlight--
+	}
 	if o.inFlight++; o.inFlight > 1 {
 		w.note("two invoices for %s are in flight", a.known())
 	}
-	if w.Idempotent {
-		return
-	}
-	if !o.unknown.IsZero() && o.calls == 1 { // another call may be about to learn it
+	if !w.Idempotent && !o.unknown.IsZero() && o.calls == 1 { // another call may be about to learn it
 		w.note("%s was sent after an unknown outcome, without a finding", a.known())
 	}
-	if len(o.commits) > 0 {
+	if !w.Idempotent && len(o.commits) > 0 {
 		w.note("%s was sent again, although it has an invoice", a.known())
 	}
-}
-
-func (w *world) leave(a *attempted) {
-	w.Lock()
-	defer w.Unlock()
-	w.order(a.known()).inFlight--
+	return leave
 }
 
 // arrived records what the gateway got of a body, and creates the invoice.
@@ -282,14 +256,15 @@ func (w *world) response(req *http.Request, a *attempted, b behavior, committed 
 	default:
 		body = fmt.Sprintf(`{"message":%q,"result":%s,"meta":{}}`, b.Result.Message, w.result(a, b.Result.Result))
 	}
-	var content io.Reader = strings.NewReader(body)
+	slow := reader(func([]byte) (int, error) { return 0, cmp.Or(wait(req.Context(), b.Slow), io.EOF) })
+	content := io.MultiReader(slow, strings.NewReader(body))
 	if b.Cut >= 0 && b.Cut < len(body) {
-		content = io.MultiReader(strings.NewReader(body[:b.Cut]), failing{})
+		content = io.MultiReader(slow, strings.NewReader(body[:b.Cut]), reader(func([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }))
 	}
 	return &http.Response{
 		StatusCode: b.Status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: req, ContentLength: -1,
 		Header: http.Header{"Content-Type": {"application/json"}, "X-Request-Id": {canary}, "Location": {"http://other.example/"}},
-		Body:   &slowBody{Reader: content, ctx: req.Context(), slow: b.Slow},
+		Body:   io.NopCloser(content),
 	}
 }
 
@@ -307,25 +282,10 @@ func (w *world) result(a *attempted, form string) string {
 	return o.result
 }
 
-type failing struct{}
+// A reader is an [io.Reader] in one function.
+type reader func([]byte) (int, error)
 
-func (failing) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
-
-type slowBody struct {
-	io.Reader
-	ctx  context.Context
-	slow time.Duration
-}
-
-func (b *slowBody) Read(p []byte) (int, error) {
-	if err := wait(b.ctx, b.slow); err != nil {
-		return 0, err
-	}
-	b.slow = 0
-	return b.Reader.Read(p)
-}
-
-func (b *slowBody) Close() error { return nil }
+func (f reader) Read(p []byte) (int, error) { return f(p) }
 
 // wait waits as long as ctx lasts. In a bubble it takes no time.
 func wait(ctx context.Context, d time.Duration) error {
@@ -369,9 +329,7 @@ type world struct {
 	orders   map[string]*account
 	guard    *leases
 	invoices int
-	absent   int // findings that there is no invoice
-	sound    int // calls whose outcome must be the response's
-	outlasts int // such calls whose context was cancelled meanwhile
+	counts   map[string]int // of what must happen in some schedule
 	wrong    []string
 	late     sync.WaitGroup
 }
