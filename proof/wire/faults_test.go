@@ -142,7 +142,9 @@ func TestFaults_sending(t *testing.T) {
 		{"every connection is cut within the header", func(h *harness) {
 			h.server.Handler = (*faultserver.Conn).Hold
 			h.server.WrapClient = func(conn net.Conn, _ int) net.Conn {
-				return faultserver.BreakFirst(faultserver.Break{Up: 20, Down: faultserver.Unlimited, Manner: faultserver.WriteError})(conn, 1)
+				breaking := faultserver.NewBreakingConn(conn, func() {})
+				breaking.Arm(faultserver.Break{Up: 20, Down: faultserver.Unlimited, Manner: faultserver.WriteError})
+				return breaking
 			}
 		}, failed("", 3).over(3), unsent(gateway.PhaseWrite, 3).over(3)},
 		{"the server does not even read the header", func(h *harness) { h.server.Handler = (*faultserver.Conn).Stop }, failed("", 3, ended), unsent(gateway.PhaseWrite, 3, ended)},

@@ -221,7 +221,7 @@ func (h *harness) breaking() (first func() *faultserver.BreakingConn) {
 		if number > 1 {
 			return c
 		}
-		conn = faultserver.NewBreakingConn(c, nil)
+		conn = faultserver.NewBreakingConn(c, func() {})
 		return conn
 	}
 	return func() *faultserver.BreakingConn { return conn }

@@ -2,13 +2,10 @@ package faultserver
 
 import (
 	"bufio"
-	"bytes"
 	"crypto/tls"
 	"io"
 	"net"
 	"net/http"
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -107,42 +104,6 @@ func (c *Conn) ReadRequest() (Request, bool) {
 	body, err := io.ReadAll(req.Body)
 	c.Server.Record.Arrived(len(body), err == nil)
 	return Request{req.Method, req.RequestURI, req.Header, body}, err == nil
-}
-
-// ReadBytes reads the bytes of a request and no more than limit of them. It
-// reports whether they are a whole request, and records nothing. It is not for
-// connections on which ReadRequest is used.
-func (c *Conn) ReadBytes(limit int) (req []byte, whole bool) {
-	for !complete(req) {
-		buffer := make([]byte, min(limit-len(req), 4096))
-		if len(buffer) == 0 {
-			return req, false
-		}
-		n, err := c.Read(buffer)
-		req = append(req, buffer[:n]...)
-		if err != nil {
-			return req, complete(req)
-		}
-	}
-	return req, true
-}
-
-// complete reports whether a request is whole.
-func complete(req []byte) bool {
-	head, body, found := bytes.Cut(req, []byte("\r\n\r\n"))
-	if !found {
-		return false
-	}
-	_, after, _ := strings.Cut(string(head), "\r\nContent-Length: ")
-	length, _, _ := strings.Cut(after, "\r\n")
-	n, _ := strconv.Atoi(length)
-	return len(body) >= n
-}
-
-// Body is the body in the bytes of a request.
-func Body(req []byte) []byte {
-	_, body, _ := bytes.Cut(req, []byte("\r\n\r\n"))
-	return body
 }
 
 // Send writes text and reports whether all of it could be written.
