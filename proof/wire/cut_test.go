@@ -80,10 +80,17 @@ func TestCreateInvoice_CutAtEveryByte(t *testing.T) {
 	check := call.Leftovers(t)
 	all, measured, most := &call.Summary{}, uncut(t), 0
 	for _, family := range []cut{
-		{proto: plain}, {proto: plain, used: true}, {proto: plain, always: true}, {proto: inPieces}, {proto: inPieces, always: true},
-		{proto: plain, down: true}, {proto: plain, down: true, used: true},
-		{proto: inTLS}, {proto: inTLS, down: true},
-		{proto: inHTTP2}, {proto: inHTTP2, down: true, always: true},
+		{proto: plain},
+		{proto: plain, used: true},
+		{proto: plain, always: true},
+		{proto: inPieces},
+		{proto: inPieces, always: true},
+		{proto: plain, down: true},
+		{proto: plain, down: true, used: true},
+		{proto: inTLS},
+		{proto: inTLS, down: true},
+		{proto: inHTTP2},
+		{proto: inHTTP2, down: true, always: true},
 	} {
 		cuts := family.cuts(measured)
 		most += len(cuts)

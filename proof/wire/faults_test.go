@@ -1,29 +1,22 @@
 package wire
 
 import (
-	"bufio"
 	"bytes"
 	"compress/gzip"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"net/url"
-	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/stretchr/testify/assert"
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/proof/internal/call"
@@ -36,57 +29,15 @@ const always = 1 << 20
 // A fault before the whole request has left: an invoice is not sent, and what may succeed is attempted again.
 func TestFaults_connecting(t *testing.T) {
 	t.Parallel()
-	socket := func(name string, err error) error {
-		return &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError(name, err)}
-	}
-	const dial, inTLS, proxy, start, backoff = gateway.PhaseDial, gateway.PhaseTLS, gateway.PhaseProxy, gateway.PhaseStart, gateway.PhaseBackoff
+	const dial, inTLS = gateway.PhaseDial, gateway.PhaseTLS
 	badTLS, badTLSUnsent := failed(inTLS, 1).over(1), unsent(inTLS, 1).over(1)
-	noHost := &net.DNSError{Err: "no such host", Name: "localhost", IsNotFound: true}
 	busy := &net.DNSError{Err: "server misbehaving", Name: "localhost", IsTemporary: true}
-	plainTLS := func(change func(*harness)) func(*harness) {
-		return func(h *harness) {
-			h.url, h.server.Handler = "https://"+call.Host, (*faultserver.Conn).Hold
-			change(h)
-		}
-	}
 	runFaults(t, inBubble, []faultCase{
-		{"the host does not exist", failDials(always, noHost), failed(dial, 1).over(1), unsent(dial, 1).over(1)},
-		{"looking up the host fails once", failDials(1, busy), done(1, 2), done(1, 2)},
-		{"connecting never ends", hangDials(func(*harness) {}), failed(dial, 3, context.DeadlineExceeded), unsent(dial, 3, context.DeadlineExceeded)},
-		{"there are no descriptors left", failDials(always, socket("socket", syscall.EMFILE)), failed(dial, 3, syscall.EMFILE).over(3), unsent(dial, 3, syscall.EMFILE).over(3)},
-		{"the caller cancels while it connects", hangDials(func(h *harness) { h.cancel() }), failed("", 1, context.Canceled).over(1), unsent("", 1, context.Canceled).over(1)},
-		{"the caller has cancelled before", func(h *harness) {
-			h.cancel()
-			h.Cleanup(func() { assert.Empty(h, h.server.Dialed()) })
-		}, failed(start, 0, context.Canceled), unsent(start, 0, context.Canceled)},
-		{"the caller cancels between two attempts to connect", func(h *harness) {
-			h.policy = gateway.RetryPolicy{BaseDelay: time.Hour, MaxDelay: time.Hour}
-			h.server.OnDial = func(context.Context, int) error {
-				time.AfterFunc(time.Microsecond, h.cancel)
-				return syscall.ECONNREFUSED
-			}
-		}, failed(backoff, 1, context.Canceled).over(1), unsent(backoff, 1, context.Canceled).over(1)},
-
-		{"the proxy requires a password", throughProxy("407 Proxy Authentication Required"), failed(proxy, 1).over(1), unsent(proxy, 1).over(1)},
-		{"the proxy cannot connect", throughProxy("502 Bad Gateway"), failed(proxy, 3), unsent(proxy, 3)},
-		{"the proxy refuses with a reason of its own", throughProxy("503 Out Of Lines"), failed("", 3), unsent("", 3)},
-		{"the proxy cannot be reached", func(h *harness) {
-			throughProxy("")(h)
-			failDials(always, socket("connect", syscall.ECONNREFUSED))(h)
-		}, failed(proxy, 3, syscall.ECONNREFUSED), unsent(proxy, 3, syscall.ECONNREFUSED)},
-
+		{"looking up the host fails once", failOnce(busy), done(1, 2), done(1, 2)},
 		{"the certificate is of an unknown authority", behindTLS(func(h *harness, _ *tls.Config) { h.transport.TLSClientConfig.RootCAs = x509.NewCertPool() }), badTLS, badTLSUnsent},
 		{"the certificate is of another host", behindTLS(func(_ *harness, c *tls.Config) { c.Certificates = []tls.Certificate{certificates().OtherHost} }), badTLS, badTLSUnsent},
 		{"the certificate has expired", behindTLS(func(_ *harness, c *tls.Config) { c.Certificates = []tls.Certificate{certificates().Expired} }), badTLS, badTLSUnsent},
 		{"the server knows TLS 1.1 only", behindTLS(func(_ *harness, c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 }), badTLS, badTLSUnsent},
-		{"the TLS handshake gets no response", plainTLS(func(*harness) {}), failed(inTLS, 3, context.DeadlineExceeded), unsent(inTLS, 3, context.DeadlineExceeded)},
-		{"the TLS handshake exceeds its own timeout", plainTLS(func(h *harness) { h.transport.TLSHandshakeTimeout = time.Second }), failed(inTLS, 3, context.DeadlineExceeded), unsent(inTLS, 3, context.DeadlineExceeded)},
-		{"the server speaks plain HTTP", plainTLS(func(h *harness) {
-			h.server.Handler = func(c *faultserver.Conn) {
-				_, _ = c.Read(make([]byte, 1<<16))
-				c.Send("HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request.\n")
-			}
-		}), failed(inTLS, 1, http.ErrSchemeMismatch).over(1), unsent(inTLS, 1, http.ErrSchemeMismatch).over(1)},
 	})
 	runFaults(t, onSockets, []faultCase{
 		{"the connection is refused", func(h *harness) {
@@ -182,11 +133,6 @@ func TestFaults_responding(t *testing.T) {
 		return failed("", 1, gateway.ErrRedirect).at(status).over(1).after(1), unsure("", gateway.ErrRedirect).at(status).over(1)
 	}
 	cases := []faultCase{
-		{"503, 503, 200", sendInTurn(503, 503, 200), done(3, 0), unsure("").at(503)},
-		{"the caller cancels after a response of 503", oneRequest(func(h *harness, c *faultserver.Conn) {
-			c.Send(faultserver.Response(503, refused("down"), "Retry-After: 20"))
-			time.AfterFunc(10*time.Second, h.cancel)
-		}), failed(gateway.PhaseBackoff, 1, context.Canceled).at(503).after(1).saying("last status 503"), unsure("").at(503)},
 		{"101 to a request that asked for no upgrade", sendEach("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n"), failed("", 1).at(101).after(1).over(1), unsure("").at(101).over(1)},
 		{"103 before a success", oneRequest(func(h *harness, c *faultserver.Conn) {
 			c.Send(earlyHints)
@@ -195,10 +141,10 @@ func TestFaults_responding(t *testing.T) {
 		{"the response is not HTTP", sendEach("SSH-2.0-OpenSSH_9.6\r\n\r\n"), failed(gateway.PhaseWait, 3), unsure(gateway.PhaseWait)},
 	}
 	for name, header := range map[string]string{
-		"a redirect to another host": "Location: http://evil.test/steal", "a redirect to a file": "Location: file:///etc/passwd", "a redirect to itself": "Location: http://" + call.Host + "/",
-		"a redirect to a text that is no URL": "Location: http://[::1", "a redirect with bad escapes": "Location: %zz", "a redirect without a Location": "X: y",
+		"a redirect to another host": "Location: http://evil.test/steal", "a redirect to itself": "Location: http://" + call.Host + "/",
+		"a redirect to a text that is no URL": "Location: http://[::1",
 	} {
-		for _, status := range []int{300, 301, 302, 303, 304, 307, 308} {
+		for _, status := range []int{300, 303, 307} {
 			read, write := redirected(status)
 			cases = append(cases, faultCase{fmt.Sprintf("%s, %d", name, status), sendEach(faultserver.Response(status, "", header)), read, write})
 		}
@@ -229,18 +175,7 @@ func TestFaults_body(t *testing.T) {
 	}
 	runFaults(t, inBubble, []faultCase{
 		{"the body of unknown length is cut", text(func(h *harness) string { return "HTTP/1.0 200 OK\r\n\r\n" + h.body()[:70] }), undecoded(anyNumber), notUnderstood},
-		{"the body is cut short of its length", text(func(h *harness) string {
-			response := faultserver.Response(200, h.body())
-			return response[:len(response)-1]
-		}), failed(gateway.PhaseRead, 3, io.ErrUnexpectedEOF).at(200), lost.keeping(call.Enveloped(call.InvoiceResult(call.Target))[:len(call.Enveloped(call.InvoiceResult(call.Target)))-1])},
-		{"the body is cut within a chunk", text(func(h *harness) string { return fmt.Sprintf("%s%x\r\n%s", chunkedHead, len(h.body()), h.body()[:50]) }), cut, lost},
-		{"the last chunk is missing", text(func(h *harness) string { return fmt.Sprintf("%s%x\r\n%s\r\n", chunkedHead, len(h.body()), h.body()) }), cut, lost},
 		{"the length of a chunk is no number", text(func(*harness) string { return chunkedHead + "xyz\r\n{" }), cut, lost},
-		{"the body stops in the middle", commitAndWrite(func(h *harness, w io.Writer) {
-			response := faultserver.Response(200, h.body())
-			_, _ = io.WriteString(w, response[:len(response)-20])
-			<-h.server.Done()
-		}), failed(gateway.PhaseRead, 3, context.DeadlineExceeded).at(200), unsure(gateway.PhaseRead, context.DeadlineExceeded).at(200).committed()},
 		{"the body is cut once, and then whole", oneRequest(func(h *harness, c *faultserver.Conn) {
 			h.commit()
 			response := faultserver.Response(200, h.body())
@@ -255,13 +190,6 @@ func TestFaults_body(t *testing.T) {
 			_, _ = io.WriteString(w, strings.Replace(chunkedHead, "\r\n\r\n", "\r\nContent-Encoding: gzip\r\n\r\n", 1))
 			fill(gzip.NewWriter(faultserver.ChunkWriter{Writer: w}), begun)
 		}), tooLarge, lostToo},
-		{"the body of a 500 has no end", commitAndWrite(endless("500 Internal Server Error", "<html>")), apiError(500, 3), unsure("").at(500).committed()},
-		{"the body of a 404 has no end", write(endless("404 Not Found", `{"message":"gone","result":["`)), apiError(404, 1).saying("gone"), unsure("").at(404).saying("gone")},
-		{"the body of a 404 stops in the middle", oneRequest(func(_ *harness, c *faultserver.Conn) {
-			response := faultserver.Response(404, refused("gone"))
-			c.Send(response[:len(response)-5])
-			c.Stop()
-		}), apiError(404, 1).saying("gone"), unsure("").at(404).saying("gone")},
 
 		{"the body is labelled gzip and is not", text(func(h *harness) string { return faultserver.Response(200, h.body(), "Content-Encoding: gzip") }), unread, unsure("", gzip.ErrHeader).at(200).committed()},
 		{"the compressed body is damaged at its end", packed(func(packed []byte) []byte {
@@ -274,32 +202,6 @@ func TestFaults_body(t *testing.T) {
 		}), unread, notUnderstood},
 		{"the compressed body is cut", packed(func(packed []byte) []byte { return packed[:len(packed)-12] }), cut, lost},
 	})
-}
-
-// A status that is retried decides alone: of a body that stalls behind it no attempt waits for longer than a
-// second. What a status does not decide is waited for.
-func TestFaults_stalledBody(t *testing.T) {
-	t.Parallel()
-	for status, want := range map[int]time.Duration{500: 3 * time.Second, 429: 3 * time.Second, 404: time.Minute, 200: 3 * time.Minute} {
-		t.Run(strconv.Itoa(status), func(t *testing.T) {
-			t.Parallel()
-			inBubble.test(t, func(t *testing.T) {
-				h := newHarness(t, inBubble, false)
-				h.policy.AttemptTimeout = time.Minute
-				h.server.Handler = faultserver.OneRequest(func(c *faultserver.Conn) {
-					c.Send(fmt.Sprintf("HTTP/1.1 %d Stalled\r\nContent-Length: 100\r\n\r\n{\"message\":", status))
-					c.Hold()
-				})
-				begun := time.Now()
-				_, err := h.client().Withdrawal(h.ctx, call.WithdrawalID)
-				took := time.Since(begun)
-				h.finish()
-				assert.Equal(t, want, took.Truncate(time.Second))
-				_, refused := errors.AsType[*gateway.APIError](err)
-				assert.Equal(t, status >= 400, refused, "%v", err)
-			})
-		})
-	}
 }
 
 const (
@@ -323,45 +225,29 @@ func TestHostile(t *testing.T) {
 	refusal, refusedOrder := apiError(404, 1), unsure("").at(404) // its body is not known
 	late := context.DeadlineExceeded
 	many, account := strings.Repeat("://", 80_000), "http://user:"+password+"@host/ "
-	quoted := func(response string) hostileCase { // net/http quotes a response that is not HTTP as a whole
-		return hostileCase{"", sendEach(response), noHeader, lost, small}
-	}
-	rows := map[string]hostileCase{
-		"many URLs for a length":              quoted("HTTP/1.1 200 OK\r\nContent-Length: " + many + "\r\n\r\n"),
-		"many URLs for a status":              quoted("HTTP/1.1 " + many + "\r\n\r\n"),
-		"many URLs for a protocol":            quoted(many + " 200 OK\r\n\r\n"),
-		"a password and many URLs":            quoted("HTTP/1.1 200 OK\r\nContent-Length: " + account + many + "\r\n\r\n"),
-		"a password and many URLs, as status": quoted("HTTP/1.1 " + account + many + "\r\n\r\n"),
-		"many passwords":                      quoted("HTTP/1.1 " + strings.Repeat(account, 5000) + "\r\n\r\n"),
+	quoted := func(response string) func(*harness) { // net/http quotes a response that is not HTTP as a whole
+		return func(h *harness) {
+			h.policy.MaxAttempts, h.secrets = 1, []string{password}
+			sendEach(response)(h)
+		}
 	}
 	check := call.Leftovers(t)
-	for name, row := range rows {
-		row.name = name
-		row.setup = func(h *harness) {
-			h.policy.MaxAttempts, h.secrets = 1, []string{password}
-			rows[name].setup(h)
-		}
-		row.run(t, inBubble)
-	}
 	for _, row := range []hostileCase{
+		{"many URLs for a protocol", quoted(many + " 200 OK\r\n\r\n"), noHeader, lost, small},
+		{"many passwords for a status", quoted("HTTP/1.1 " + strings.Repeat(account, 5000) + "\r\n\r\n"), noHeader, lost, small},
+		{"a password and many URLs for a length", quoted(okHead + "Content-Length: " + account + many + "\r\n\r\n"), noHeader, lost, small},
 		{"a gzip bomb in a field that is not read", sendEach(faultserver.WithLength(okHead+gzipped, faultserver.Gzip(`{"x":`, 100))), failed(gateway.PhaseRead, 1, gateway.ErrResponseTooLarge).at(200), unsure(gateway.PhaseRead, gateway.ErrResponseTooLarge).at(200), large},
 		{"a gzip bomb under a status of a refusal", sendEach(faultserver.WithLength("HTTP/1.1 404 Not Found\r\n"+gzipped, faultserver.Gzip(`{"message":"`, 100))), refusal, refusedOrder, small},
 		{"a million braces", sendEach(sized(strings.Repeat(`{"a":`, 1_000_000))), undecoded(1), notUnderstood, 2 * small},
 		{"a million brackets within the result", sendEach(sized(`{"result":` + strings.Repeat(`[`, 1_000_000))), undecoded(1), notUnderstood, small},
-		{"ten thousand levels of long names", sendEach(sized(strings.Repeat(`{"`+strings.Repeat("n", 90)+`":`, 10_100))), undecoded(1), notUnderstood, large},
 		{"a list of a million where a record should be", sendEach(sized(`{"message":"Operation was successful.","result":[` + strings.Repeat("{},", 1_000_000) + `{}]}`)), undecoded(1), notUnderstood, large},
 		{"a header that never ends", meets(flood("HTTP/1.1 200 OK\r\nX-Long: ", strings.Repeat("h", 1000))), noHeader, lost, small},
 		{"headers that never end", meets(flood("HTTP/1.1 200 OK\r\n", "X-One: more\r\n")), noHeader, lost, small},
 		{"a status line that never ends", meets(flood("HTTP/1.1 200 ", "OK")), noHeader, lost, small},
 		{"informational responses that never end", meets(flood("", earlyHints)), noHeader.after(anyNumber), lost, small},
 		{"a body that trickles", slowly(trickle(okHead + "\r\n{")), failed(gateway.PhaseRead, 3, late).at(200), unsure(gateway.PhaseRead, late).at(200), small},
-		{"a body that trickles, under a status of a refusal", slowly(trickle("HTTP/1.1 404 Not Found\r\n\r\n{")), refusal, refusedOrder, small},
-		{"a header that trickles", slowly(trickle("HTTP/1.1 200 OK\r\nX-Slow:")), failed(gateway.PhaseWait, 3, late), unsure(gateway.PhaseWait, late), small},
-		{"a Content-Length that is too small", sendEach(fmt.Sprintf("%sContent-Length: %d\r\n\r\n%s", okHead, len(body)-1, body)), undecoded(anyNumber), notUnderstood, small},
-		{"a Content-Length that is negative", meets(closing(okHead + "Content-Length: -1\r\n\r\n" + body)), badHeader, lost, small},
 		{"two Content-Lengths", meets(closing(okHead + "Content-Length: 5\r\nContent-Length: 6\r\n\r\n" + body)), badHeader, lost, small},
 		{"a chunk of a size beyond belief", meets(closing(chunkedHead + "ffffffffffffffff0\r\n" + body)), failed(gateway.PhaseRead, 3).at(200), unsure(gateway.PhaseRead).at(200), small},
-		{"two responses in one body", sendEach(sized(body + body)), undecoded(1), notUnderstood, small},
 	} {
 		row.run(t, onSockets)
 	}
@@ -413,20 +299,11 @@ func oneRequest(fault func(h *harness, c *faultserver.Conn), then ...func(*fault
 	}
 }
 
-// write reads each request, and then writes a response and closes the connection.
-func write(response func(h *harness, w io.Writer)) func(*harness) {
-	return oneRequest(func(h *harness, c *faultserver.Conn) {
-		taken := &faultserver.CountingWriter{Writer: c}
-		response(h, taken)
-		assert.Less(h, taken.N, 9<<20, "bytes that the client took") // net/http drains some of a body that is closed, from Go 1.27 on
-	})
-}
-
-// commitAndWrite is write after a commit.
+// commitAndWrite reads each request, commits, writes a response and closes the connection.
 func commitAndWrite(response func(h *harness, w io.Writer)) func(*harness) {
-	return write(func(h *harness, w io.Writer) {
+	return oneRequest(func(h *harness, c *faultserver.Conn) {
 		h.commit()
-		response(h, w)
+		response(h, c)
 	})
 }
 
@@ -443,21 +320,6 @@ func fill(w io.Writer, start string) { faultserver.Flood(w, start, strings.Repea
 
 // sendEach sends the same bytes in response to each request, and commits nothing.
 func sendEach(response string) func(*harness) { return meets(faultserver.Respond(response)) }
-
-// sendInTurn sends one status after the other; 200 is a success.
-func sendInTurn(statuses ...int) func(*harness) {
-	return func(h *harness) {
-		next := 0
-		h.server.Handler = faultserver.EachRequest(func(c *faultserver.Conn) bool {
-			status := statuses[next]
-			next++
-			if status == 200 {
-				return h.respond(c)
-			}
-			return c.Send(faultserver.Response(status, refused("Not now.")))
-		})
-	}
-}
 
 // closeReused responds to the first request of the first connection, and commits the second without a response.
 func closeReused(h *harness) {
@@ -482,43 +344,15 @@ func (h *harness) respondAfterWarming(c *faultserver.Conn) {
 	h.respond(c)
 }
 
-// failDials fails so many dials, and then none.
-func failDials(times int, err error) func(*harness) {
+// failOnce fails the first dial.
+func failOnce(err error) func(*harness) {
 	return func(h *harness) {
 		h.server.OnDial = func(_ context.Context, number int) error {
-			if number > times {
+			if number > 1 {
 				return nil
 			}
 			return err
 		}
-	}
-}
-
-// hangDials dials until the context ends.
-func hangDials(meanwhile func(*harness)) func(*harness) {
-	return func(h *harness) {
-		h.server.OnDial = func(ctx context.Context, _ int) error {
-			meanwhile(h)
-			<-ctx.Done()
-			return ctx.Err()
-		}
-	}
-}
-
-// throughProxy puts a proxy with a password in between, which responds to CONNECT with a status. The password
-// must not be in the text of any error.
-func throughProxy(status string) func(*harness) {
-	const password = "PROXY-PASSWORD-7d1c"
-	return func(h *harness) {
-		h.url = "https://" + call.Host
-		h.transport.Proxy = http.ProxyURL(&url.URL{Scheme: "http", Host: "proxy.test:3128", User: url.UserPassword("merchant", password)})
-		h.server.Handler = func(c *faultserver.Conn) {
-			req, err := http.ReadRequest(bufio.NewReader(c)) // not recorded: it is not for the gateway
-			if assert.NoError(h, err) && assert.Equal(h, http.MethodConnect, req.Method) {
-				c.Send("HTTP/1.1 " + status + "\r\nContent-Length: 0\r\n\r\n")
-			}
-		}
-		h.secrets, h.hosts = append(h.secrets, password), append(h.hosts, "proxy.test:3128")
 	}
 }
 

@@ -162,9 +162,9 @@ func newClient(t *testing.T, server *faultserver.Server, timeout time.Duration) 
 
 // secureKinds are all kinds of transport, with the certificates of the tests where the
 // caller sets them.
-func secureKinds(protocols *http.Protocols) []kind {
+func secureKinds() []kind {
 	transport := func() *http.Transport {
-		return &http.Transport{TLSClientConfig: certificates().Client(), ForceAttemptHTTP2: true, Protocols: protocols, DialContext: dialNarrow}
+		return &http.Transport{TLSClientConfig: certificates().Client(), ForceAttemptHTTP2: true, DialContext: dialNarrow}
 	}
 	return []kind{
 		{"the client's own transport", nil, false},

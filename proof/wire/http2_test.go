@@ -357,7 +357,7 @@ func endlessHTTP2(t *testing.T, where faultserver.Boundary, fault faultserver.St
 // net/http follows without a limit of its own. The error names the cause.
 func TestConnections(t *testing.T) {
 	goAway := faultserver.GoAway(-1<<20, http2.ErrCodeNo)
-	for _, k := range secureKinds(nil) {
+	for _, k := range secureKinds() {
 		for _, attempts := range []int{1, 3} {
 			t.Run(fmt.Sprintf("HTTP/2, %s, %d attempts", k.name, attempts), func(t *testing.T) {
 				t.Parallel()
@@ -376,22 +376,6 @@ func TestConnections(t *testing.T) {
 				assert.Empty(t, r.Violations())
 			})
 		}
-	}
-	for _, k := range kinds() {
-		t.Run("HTTP/1.1, "+k.name, func(t *testing.T) {
-			t.Parallel()
-			server := listening(t, func(*faultserver.Conn) {})
-			client := k.connect(t, "http://"+server.Addr(), gateway.RetryPolicy{})
-			_, err := client.Withdrawal(t.Context(), call.WithdrawalID)
-			var failure *gateway.TransportError
-			require.ErrorAs(t, err, &failure)
-			assert.LessOrEqual(t, server.Conns(), call.MaxConns*failure.Attempts)
-			server.Record.Reset()
-			r := call.Create(t.Context(), client, call.Target, &server.Record)
-			assert.Error(t, r.Err)
-			server.Close()
-			assert.Empty(t, r.Violations())
-		})
 	}
 }
 
@@ -418,7 +402,7 @@ func deaf(c *faultserver.HTTP2Conn, stream uint32) bool {
 // any more. Every call ends with its attempt and with its context, and an invoice is
 // never misreported.
 func TestDeafPeer(t *testing.T) {
-	for _, k := range secureKinds(nil) {
+	for _, k := range secureKinds() {
 		for name, lasts := range map[string]struct{ attempt, call time.Duration }{
 			"the attempt ends":          {16 * short, patient},
 			"the caller's context ends": {patient, 16 * short},
@@ -447,7 +431,7 @@ func TestDeafPeer(t *testing.T) {
 // TestSilence has a proxy fall silent under invoices over HTTP/2, as after a failover without a reset: the
 // pings find the connection dead. The invoices that it carries are unknown, and later ones have another.
 func TestSilence(t *testing.T) {
-	for _, k := range secureKinds(nil) {
+	for _, k := range secureKinds() {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			s, l, all := newHTTP2Server(t), &ledger{}, &call.Summary{}

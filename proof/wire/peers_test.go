@@ -2,8 +2,6 @@ package wire
 
 import (
 	"bytes"
-	"crypto/tls"
-	"fmt"
 	"io"
 	"log"
 	"net/http"
@@ -16,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/gatewaytest"
 	"github.com/cryptogw/gateway/proof/internal/call"
 	"github.com/cryptogw/gateway/proof/internal/faultserver"
 )
@@ -46,7 +43,7 @@ func TestRecovery(t *testing.T) {
 		{"HTTP/2, one answers 503", 2, false},
 		{"HTTP/2, one falls silent", 2, true},
 	} {
-		for _, k := range secureKinds(nil)[:3] {
+		for _, k := range secureKinds()[:3] {
 			t.Run(b.name+": "+k.name, func(t *testing.T) {
 				t.Parallel()
 				var together sync.WaitGroup // two reads, which over HTTP/1.1 have two connections
@@ -96,73 +93,6 @@ func TestRecovery(t *testing.T) {
 				read()
 			})
 		}
-	}
-}
-
-// A handshakes server is the stand-in behind TLS, and counts what its clients do there.
-type handshakes struct {
-	*httptest.Server
-	mu      sync.Mutex
-	resumed map[string]bool // by connection
-	proto   int
-}
-
-func newHandshakes(t *testing.T, http2 bool) *handshakes {
-	gw := gatewaytest.NewServer(gatewaytest.WithAPIKey(canary))
-	t.Cleanup(gw.Close)
-	s, next := &handshakes{resumed: map[string]bool{}}, gw.Handler()
-	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.mu.Lock()
-		s.resumed[r.RemoteAddr], s.proto = r.TLS.DidResume, r.ProtoMajor
-		s.mu.Unlock()
-		next.ServeHTTP(w, r)
-	}))
-	s.EnableHTTP2, s.TLS = http2, certificates().Server()
-	s.StartTLS()
-	t.Cleanup(s.Close)
-	return s
-}
-
-// counts are how many connections had requests, and how many of them resumed a session.
-func (s *handshakes) counts() (conns, resumed int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, did := range s.resumed {
-		if did {
-			resumed++
-		}
-	}
-	return len(s.resumed), resumed
-}
-
-// TestHandshakes counts what a client of its own transport needs: the reads share one
-// connection, and only that has a whole handshake.
-func TestHandshakes(t *testing.T) {
-	for _, c := range []struct {
-		proto, conns int
-	}{
-		{1, 4}, // one for the reads, and one for each invoice
-		{2, 2}, // one for the reads, and one for the invoices
-	} {
-		t.Run(fmt.Sprintf("HTTP/%d", c.proto), func(t *testing.T) {
-			s := newHandshakes(t, c.proto == 2)
-			client, err := gateway.New(s.URL+"/gateway", canary)
-			require.NoError(t, err)
-			for range 3 {
-				_, err = client.Balance(t.Context(), gateway.BalanceQuery{})
-				require.NoError(t, err)
-			}
-			conns, _ := s.counts()
-			assert.Equal(t, 1, conns)
-			for n := range 3 {
-				_, err = client.CreateInvoice(t.Context(), call.Order(orderNumber(n)))
-				require.NoError(t, err)
-			}
-			conns, resumed := s.counts()
-			assert.Equal(t, c.proto, s.proto)
-			assert.Equal(t, c.conns, conns)
-			assert.Equal(t, conns-1, resumed, "all but the first")
-		})
 	}
 }
 
@@ -267,53 +197,6 @@ func TestHostile_LogOfNetHTTP(t *testing.T) {
 				assert.Empty(t, logged.String())
 			}
 		})
-	}
-}
-
-// TestLogOfHTTP2 records that net/http logs every HTTP/2 frame of an unknown type, which
-// the client cannot turn off, and that a transport without HTTP/2 does not offer it, as
-// SECURITY.md states.
-func TestLogOfHTTP2(t *testing.T) {
-	const frames = 100
-	unknownFrames := func(c *faultserver.HTTP2Conn, stream uint32) bool {
-		for range frames {
-			if c.WriteRawFrame(0xfa, 0, stream, []byte("unknown")) != nil {
-				return false
-			}
-		}
-		return true
-	}
-	both, onlyHTTP1 := &http.Protocols{}, &http.Protocols{}
-	both.SetHTTP1(true)
-	both.SetHTTP2(true)
-	onlyHTTP1.SetHTTP1(true)
-	for _, tt := range []struct {
-		name      string
-		protocols *http.Protocols
-		lines     int
-	}{
-		{"with HTTP/2", both, frames},
-		{"with HTTP/1 only", onlyHTTP1, 0},
-	} {
-		for _, k := range secureKinds(tt.protocols)[1:3] {
-			t.Run(k.name+" "+tt.name, func(t *testing.T) {
-				var logged safeBuffer
-				log.SetOutput(&logged)
-				defer log.SetOutput(io.Discard)
-				s := endlessHTTP2(t, faultserver.RequestHeader, unknownFrames)
-				if tt.protocols == onlyHTTP1 {
-					s.Handler = faultserver.UntilDone(faultserver.Secure(certificates().Server("h2", "http/1.1"), func(c *faultserver.Conn) {
-						faultserver.Respond(faultserver.Response(200, call.Enveloped(call.WithdrawalResult)))(c)
-						assert.NotEqual(t, "h2", c.Conn.(*tls.Conn).ConnectionState().NegotiatedProtocol)
-					}))
-				}
-				client := k.connect(t, "https://"+s.Addr(), gateway.RetryPolicy{MaxAttempts: 1})
-				_, err := client.Withdrawal(t.Context(), call.WithdrawalID)
-				require.NoError(t, err)
-				s.Close()
-				assert.Equal(t, tt.lines, strings.Count(logged.String(), "\n"), "lines in the log of the program")
-			})
-		}
 	}
 }
 

@@ -1,5 +1,3 @@
-//go:build unix
-
 package wire
 
 import (
@@ -8,7 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,8 +15,7 @@ import (
 )
 
 // BenchmarkInvoice is the price of an invoice over TLS, beside net/http with a connection that it keeps: often,
-// and rarely, when the client's connections have been idle for too long. The processor time counts
-// both sides.
+// and rarely, when the client's connections have been idle for too long.
 func BenchmarkInvoice(b *testing.B) {
 	for _, proto := range []string{"HTTP/1.1", "HTTP/2"} {
 		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -52,23 +48,12 @@ func BenchmarkInvoice(b *testing.B) {
 		} {
 			b.Run(proto+"/"+name, func(b *testing.B) {
 				one()
-				before := processorTime()
 				for b.Loop() {
 					one()
 				}
-				b.ReportMetric(float64(processorTime()-before)/1e3/float64(b.N), "cpu-µs/op")
 			})
 		}
 		client.CloseIdleConnections()
 		transport.CloseIdleConnections()
 	}
-}
-
-// processorTime is the processor time that the program has used, in nanoseconds.
-func processorTime() int64 {
-	var used syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &used) != nil {
-		return 0
-	}
-	return used.Utime.Nano() + used.Stime.Nano()
 }
