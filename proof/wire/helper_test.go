@@ -17,7 +17,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
-	"golang.org/x/net/http2"
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/internal/testing/invariant"
@@ -170,13 +169,6 @@ func secureKinds() []kind {
 		{"the client's own transport", nil, false},
 		{"a caller's transport", func() http.RoundTripper { return transport() }, false},
 		{"a middleware around a caller's transport", func() http.RoundTripper { return transport() }, true},
-		{"a caller's transport that x/net has prepared", func() http.RoundTripper {
-			prepared := transport()
-			if err := http2.ConfigureTransport(prepared); err != nil { //nolint:staticcheck // programs still do
-				panic(err)
-			}
-			return prepared
-		}, false},
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 )
 
 // invoices is how many invoices each kind of stray response is tried with.
-const invoices = 300
+const invoices = 40
 
 // strayDelay is how long after a response a stray one follows: the client has read the
 // first by then, and may be about to send again.

@@ -76,18 +76,6 @@ func (w ChunkWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A CountingWriter counts the bytes that could be written.
-type CountingWriter struct {
-	io.Writer
-	N int
-}
-
-func (w *CountingWriter) Write(p []byte) (int, error) {
-	n, err := w.Writer.Write(p)
-	w.N += n
-	return n, err
-}
-
 // Gzip compresses text and then so many megabytes of spaces.
 func Gzip(text string, megabytes int) string {
 	var packed bytes.Buffer
