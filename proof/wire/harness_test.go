@@ -103,7 +103,7 @@ func (e expectation) committed() expectation         { e.commits = 1; return e }
 
 // runFaults runs each case as a read and as a create-invoice, beside the others.
 func runFaults(t *testing.T, at place, cases []faultCase) {
-	certificates()
+	certificate()
 	for _, c := range cases {
 		c.run(t, at, (*testing.T).Parallel)
 	}
@@ -249,8 +249,8 @@ func (h *harness) succeed(c *faultserver.Conn) { faultserver.EachRequest(h.respo
 // behind TLS needs.
 func (h *harness) trust() *tls.Config {
 	h.url = "https://" + call.Host
-	h.transport.TLSClientConfig = certificates().Client()
-	config := certificates().Server()
+	h.transport.TLSClientConfig = certificate().Client()
+	config := certificate().Server()
 	config.SessionTicketsDisabled = true // without a buffer an early ticket and an alert wait for each other
 	return config
 }

@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 func trustCertificates() (forget func()) {
 	file, err := os.CreateTemp("", "*.pem")
 	if err == nil {
-		_, err = file.Write(certificates().PEM)
+		_, err = file.Write(certificate().PEM)
 		err = errors.Join(err, file.Close(), os.Setenv("SSL_CERT_FILE", file.Name()))
 	}
 	if err != nil {
@@ -65,9 +65,9 @@ const (
 	patient = 30 * time.Second      // those that must not be reached
 )
 
-// certificates are made once: keys take a while.
-var certificates = sync.OnceValue(func() *faultserver.Certificates {
-	all, err := faultserver.NewCertificates()
+// certificate is made once: keys take a while.
+var certificate = sync.OnceValue(func() *faultserver.Certificate {
+	all, err := faultserver.NewCertificate()
 	if err != nil {
 		panic(err)
 	}
@@ -163,7 +163,7 @@ func newClient(t *testing.T, server *faultserver.Server, timeout time.Duration) 
 // caller sets them.
 func secureKinds() []kind {
 	transport := func() *http.Transport {
-		return &http.Transport{TLSClientConfig: certificates().Client(), ForceAttemptHTTP2: true, DialContext: dialNarrow}
+		return &http.Transport{TLSClientConfig: certificate().Client(), ForceAttemptHTTP2: true, DialContext: dialNarrow}
 	}
 	return []kind{
 		{"the client's own transport", nil, false},

@@ -64,7 +64,7 @@ func speakHTTP2(change func(s *faultserver.HTTP2)) func(*harness) {
 		h.trust()
 		h.transport.ForceAttemptHTTP2 = true
 		h.transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: 4 * short, PingTimeout: 4 * short}
-		h.http2 = faultserver.NewHTTP2(h.server, certificates().Server("h2"), func(post bool, _ []byte) string {
+		h.http2 = faultserver.NewHTTP2(h.server, certificate().Server("h2"), func(post bool, _ []byte) string {
 			if post {
 				h.commit()
 			}
@@ -78,7 +78,7 @@ func speakHTTP2(change func(s *faultserver.HTTP2)) func(*harness) {
 // newHTTP2Server returns a server that commits the invoice of call.Target.
 func newHTTP2Server(t require.TestingT) *faultserver.HTTP2 {
 	server := listening(t, nil)
-	return faultserver.NewHTTP2(server, certificates().Server("h2"), func(post bool, body []byte) string {
+	return faultserver.NewHTTP2(server, certificate().Server("h2"), func(post bool, body []byte) string {
 		if !post {
 			return call.Enveloped(call.WithdrawalResult)
 		}
@@ -93,7 +93,7 @@ func newHTTP2Server(t require.TestingT) *faultserver.HTTP2 {
 // http2Transport is a caller's own, that leads to server and nowhere else.
 func http2Transport(server *faultserver.HTTP2) *http.Transport {
 	return &http.Transport{
-		TLSClientConfig: certificates().Client(), ForceAttemptHTTP2: true,
+		TLSClientConfig: certificate().Client(), ForceAttemptHTTP2: true,
 		HTTP2:       &http.HTTP2Config{SendPingTimeout: 4 * short, PingTimeout: 4 * short},
 		DialContext: server.DialContext,
 	}
@@ -144,7 +144,7 @@ func (c http2Call) call(t require.TestingT) (*faultserver.HTTP2, call.Result, *g
 // TestHTTP2_EveryBoundary causes every fault at every boundary between two
 // frames.
 func TestHTTP2_EveryBoundary(t *testing.T) {
-	certificates()
+	certificate()
 	check := call.Leftovers(t)
 	all, reads := &call.Summary{}, 0
 	for _, c := range []http2Call{{}, {reused: true}, {write: true}, {write: true, reused: true}} {
@@ -212,7 +212,7 @@ func (c http2Call) check(t *testing.T, name string, frames int, all *call.Summar
 // TestHTTP2_NotSent is about an order that never found a stream: the server
 // goes away, or takes none, before its body is read.
 func TestHTTP2_NotSent(t *testing.T) {
-	certificates()
+	certificate()
 	t.Run("a used connection takes no more streams, and another takes the order", func(t *testing.T) {
 		t.Parallel()
 		s, r := full(t, nil, false, patient)
@@ -222,7 +222,7 @@ func TestHTTP2_NotSent(t *testing.T) {
 	})
 	t.Run("a used connection takes no more streams, and there may be no other", func(t *testing.T) {
 		t.Parallel()
-		s, r := full(t, nil, true, 2*short)
+		s, r := full(t, nil, true, 8*short)
 		assert.Empty(t, r.Violations())
 		require.Equal(t, gateway.OutcomeNotSent, r.Outcome(), "%v", r.Err)
 		assert.ErrorIs(t, r.Err, context.DeadlineExceeded)
@@ -231,7 +231,7 @@ func TestHTTP2_NotSent(t *testing.T) {
 	t.Run("a used connection takes no more streams, then goes away while the order waits for one", func(t *testing.T) {
 		t.Parallel()
 		// net/http leaves it waiting or fails it, by release; either way it was not sent, and is tried again.
-		s, r := full(t, faultserver.GoAway(0, http2.ErrCodeNo), true, 2*short)
+		s, r := full(t, faultserver.GoAway(0, http2.ErrCodeNo), true, 8*short)
 		assert.Empty(t, r.Violations())
 		assert.NoError(t, r.Err)
 		assert.Equal(t, 2, s.Conns())
@@ -293,7 +293,7 @@ func full(t *testing.T, then faultserver.StreamFault, strict bool, timeout time.
 // repeats a POST by itself when it can get the body again, which [http.NewRequest]
 // sees to, although the first one was carried out.
 func TestHTTP2_PlainClientDoubles(t *testing.T) {
-	certificates()
+	certificate()
 	for _, c := range []struct {
 		name  string
 		code  http2.ErrCode

@@ -74,7 +74,7 @@ func TestRecovery(t *testing.T) {
 					assert.Equal(t, b.proto, r.ProtoMajor)
 					_, _ = io.WriteString(w, call.Enveloped(call.WithdrawalResult))
 				}))
-				server.EnableHTTP2, server.TLS = b.proto == 2, certificates().Server()
+				server.EnableHTTP2, server.TLS = b.proto == 2, certificate().Server()
 				server.StartTLS()
 				t.Cleanup(server.Close)
 				t.Cleanup(func() { close(done) })

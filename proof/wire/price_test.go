@@ -23,10 +23,10 @@ func BenchmarkInvoice(b *testing.B) {
 			w.WriteHeader(http.StatusCreated)
 			_, _ = io.WriteString(w, call.Enveloped(call.InvoiceResult(call.OrderIn(body))))
 		}))
-		server.EnableHTTP2, server.TLS = proto == "HTTP/2", certificates().Server()
+		server.EnableHTTP2, server.TLS = proto == "HTTP/2", certificate().Server()
 		server.StartTLS()
 		b.Cleanup(server.Close)
-		transport := &http.Transport{TLSClientConfig: certificates().Client(), ForceAttemptHTTP2: true}
+		transport := &http.Transport{TLSClientConfig: certificate().Client(), ForceAttemptHTTP2: true}
 		client, err := gateway.New(server.URL, canary, gateway.WithHTTPClient(&http.Client{Transport: transport}))
 		require.NoError(b, err)
 		orders := 0

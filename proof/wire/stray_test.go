@@ -1,12 +1,8 @@
 package wire
 
 import (
-	"context"
-	"crypto/tls"
 	"fmt"
-	"net"
 	"net/http"
-	"net/http/httptrace"
 	"strings"
 	"sync"
 	"testing"
@@ -179,56 +175,6 @@ func (l *ledger) place(t *testing.T, k kind, serve faultserver.Handler, all *cal
 
 func orderNumber(n int) string { return fmt.Sprintf("A-%d", n) }
 
-// TestStray_beforeTheRequest has a server send a stray response when the header of the invoice is
-// about to be written, which goes on when the first byte of the response was read: nothing is
-// concluded from such a response, and the outcome is unknown.
-func TestStray_beforeTheRequest(t *testing.T) {
-	for scheme, secure := range map[string]func(faultserver.Handler) faultserver.Handler{
-		"http": func(h faultserver.Handler) faultserver.Handler { return h },
-		"https": func(h faultserver.Handler) faultserver.Handler {
-			return faultserver.Secure(certificates().Server("http/1.1"), h)
-		},
-	} {
-		for kindName, middleware := range map[string]bool{"a caller's transport": false, "a middleware": true} {
-			for name, stray := range strays() {
-				t.Run(scheme+", "+kindName+": "+name, func(t *testing.T) {
-					t.Parallel()
-					l, all, due := &ledger{}, &call.Summary{}, make(chan bool)
-					server := listening(t, faultserver.UntilDone(secure(func(c *faultserver.Conn) {
-						if secured, ok := c.Conn.(*tls.Conn); ok && secured.Handshake() != nil {
-							return
-						}
-						<-due
-						c.Send(stray)
-						l.respond(c)
-					})))
-					direct := &http.Transport{DialContext: dialer(server.Addr()), TLSClientConfig: certificates().Client(), MaxIdleConnsPerHost: -1}
-					client := kind{transport: func() http.RoundTripper { return direct }, middleware: middleware}.connect(t, scheme+"://"+call.Host, gateway.RetryPolicy{InvoiceTimeout: patient}, gateway.WithPlainHTTP())
-					for n := range 10 {
-						order, came := orderNumber(n), make(chan bool)
-						write := sync.OnceFunc(func() { due <- true; <-came })
-						ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
-							WroteHeaderField:     func(string, []string) { write() },
-							GotFirstResponseByte: func() { close(came) },
-						})
-						all.Add(order, call.Create(ctx, client, order, l.of(order)))
-					}
-					server.Close()
-					all.Verify(t)
-					assert.Equal(t, 10, all.Count(gateway.OutcomeUnknown), "%v", all)
-				})
-			}
-		}
-	}
-}
-
-// dialer dials address, whatever is asked for.
-func dialer(address string) func(context.Context, string, string) (net.Conn, error) {
-	return func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, network, address)
-	}
-}
-
 // TestStray_HTTP2 has a server respond on the stream of the next invoice before there is one: the
 // invoice gets its own response.
 func TestStray_HTTP2(t *testing.T) {
@@ -241,7 +187,7 @@ func TestStray_HTTP2(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l, all, seen := &ledger{}, &call.Summary{}, make(chan bool)
-			server := faultserver.NewHTTP2(listening(t, nil), certificates().Server("h2"), func(_ bool, body []byte) string { return l.create(body) })
+			server := faultserver.NewHTTP2(listening(t, nil), certificate().Server("h2"), func(_ bool, body []byte) string { return l.create(body) })
 			frames := 0
 			server.Where, server.EachTime = faultserver.ResponseData, true
 			server.Fault = func(c *faultserver.HTTP2Conn, stream uint32) bool {

@@ -32,18 +32,6 @@ func (s *Summary) Add(name string, r Result, more ...string) {
 	}
 }
 
-// Join adds the counts of another summary.
-func (s *Summary) Join(o *Summary) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.counts == nil {
-		s.counts = map[gateway.Outcome]int{}
-	}
-	for outcome, n := range o.counts {
-		s.counts[outcome] += n
-	}
-}
-
 // Count is how many calls ended in an outcome.
 func (s *Summary) Count(outcome gateway.Outcome) int { return s.counts[outcome] }
 

@@ -1,7 +1,6 @@
 package faultserver_test
 
 import (
-	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -20,16 +19,16 @@ import (
 
 func TestServer_records(t *testing.T) {
 	t.Parallel()
-	certificates, err := faultserver.NewCertificates()
+	certificate, err := faultserver.NewCertificate()
 	require.NoError(t, err)
 	for _, scheme := range []string{"http", "https"} {
 		handler := faultserver.Respond(faultserver.Response(200, "hello"))
 		if scheme == "https" {
-			handler = faultserver.Secure(certificates.Server(), handler)
+			handler = faultserver.Secure(certificate.Server(), handler)
 		}
 		server := faultserver.New(handler)
-		transport := &http.Transport{DialContext: server.DialContext, TLSClientConfig: &tls.Config{RootCAs: certificates.Pool}}
-		resp, err := (&http.Client{Transport: transport}).Post(scheme+"://"+faultserver.Host+"/a", "text/plain", strings.NewReader("body"))
+		transport := &http.Transport{DialContext: server.DialContext, TLSClientConfig: certificate.Client()}
+		resp, err := (&http.Client{Transport: transport}).Post(scheme+"://127.0.0.1/a", "text/plain", strings.NewReader("body"))
 		require.NoError(t, err)
 		body, err := io.ReadAll(resp.Body)
 		require.NoError(t, err)
