@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 		main()
 	}
 	code := m.Run()
-	servers.stop()
+	stopServers()
 	os.Exit(code)
 }
 
@@ -45,40 +45,33 @@ func standIn(t *testing.T) *gatewaytest.Server {
 	return gw
 }
 
-// setenv configures a gateway, or none if gw is nil, for the rest of the test, which therefore cannot be parallel.
-func setenv(t *testing.T, gw *gatewaytest.Server) {
-	t.Helper()
-	if gw == nil {
-		gw = &gatewaytest.Server{}
-	}
-	t.Setenv(envBaseURL, gw.URL)
-	t.Setenv(envAPIKey, gw.APIKey)
-	t.Setenv(envAPIKeyFile, "")
-	t.Setenv(envPlainHTTP, "")
-}
-
 // An outcome is how one run of the command ended.
 type outcome struct {
 	code        int
 	stdout, err string
 }
 
-// call runs the command in this process with a gateway, or with none configured if gw is nil. It fails the test if the
-// output contains the key.
-func call(ctx context.Context, t *testing.T, gw *gatewaytest.Server, args ...string) outcome {
+// call runs a command line in this process with a gateway, or with none configured if gw is nil. More arguments may have
+// spaces. It fails the test if the output contains the key.
+func call(t *testing.T, gw *gatewaytest.Server, line string, more ...string) outcome {
 	t.Helper()
-	setenv(t, gw)
+	return callIn(t.Context(), t, gw, line, more...)
+}
+
+func callIn(ctx context.Context, t *testing.T, gw *gatewaytest.Server, line string, more ...string) outcome {
+	t.Helper()
+	if gw == nil {
+		gw = &gatewaytest.Server{}
+	}
+	t.Setenv(envBaseURL, gw.URL)
+	t.Setenv(envAPIKey, gw.APIKey)
 	var stdout, stderr strings.Builder
-	code := run(ctx, args, console{out: &stdout, err: &stderr})
-	if gw != nil {
-		assert.NotContains(t, stdout.String(), gw.APIKey)
-		assert.NotContains(t, stderr.String(), gw.APIKey)
+	code := run(ctx, append(strings.Fields(line), more...), console{in: strings.NewReader(""), out: &stdout, err: &stderr})
+	if gw.APIKey != "" {
+		assert.NotContains(t, stdout.String()+stderr.String(), gw.APIKey)
 	}
 	return outcome{code, stdout.String(), stderr.String()}
 }
-
-// words splits the arguments of a command line without quotes.
-func words(line string) []string { return strings.Fields(line) }
 
 func decode[T any](t *testing.T, text string) (value T) {
 	t.Helper()
@@ -87,24 +80,14 @@ func decode[T any](t *testing.T, text string) (value T) {
 }
 
 // order is a command line that creates an invoice. A flag that is repeated replaces the first.
-func order(more ...string) []string {
-	return append([]string{"invoice", "create", "--order", "A-17", "--price", "10.50", "--amount", "10.490000"}, more...)
-}
+const order = "invoice create --order A-17 --price 10.50 --amount 10.490000 "
 
-// refuses asserts that the command refuses each line of arguments with exit code 2 and the text that is its value in the
-// map, before it prints or sends anything.
-func refuses(t *testing.T, lines map[string]string) {
+// file returns the path of a new file.
+func file(t *testing.T, text string) string {
 	t.Helper()
-	for line, text := range lines {
-		t.Run(line, func(t *testing.T) {
-			gw := standIn(t)
-			got := call(t.Context(), t, gw, words(line)...)
-			assert.Equal(t, exitUsage, got.code)
-			assert.Contains(t, got.err, text)
-			assert.Empty(t, got.stdout)
-			assert.Empty(t, gw.Requests())
-		})
-	}
+	path := filepath.Join(t.TempDir(), "file.csv")
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
 }
 
 // fullDisk fails every write.

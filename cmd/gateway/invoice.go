@@ -1,14 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/shopspring/decimal"
@@ -27,8 +23,8 @@ run this again.
 With --orders, a file remembers what became of each order. Run again, the command prints
 the same invoice, also while another process is creating it; with another price, amount,
 currency, coin or network it is refused, and prints that invoice. An order of unknown
-outcome is not sent again until gateway orders resolve, with --db sqlite:FILE, says that it
-has no invoice. After a crash an order is in flight for 5 minutes, and unknown then.`,
+outcome is not sent again until gateway orders resolve, with GATEWAY_ORDERS_DB=sqlite:FILE,
+says that it has no invoice. After a crash an order is in flight for 5 minutes, and unknown then.`,
 		Example: `  gateway invoice create --order A-17 --price 10.50 --amount 10.50 --currency usd
   gateway invoice create --order A-17 --price 10.50 --amount 10.50 --orders /var/lib/shop/orders.db -o json`,
 	}
@@ -44,7 +40,8 @@ has no invoice. After a crash an order is in flight for 5 minutes, and unknown t
 	for _, name := range []string{"order", "price", "amount"} {
 		_ = c.MarkFlagRequired(name) // fails only for a flag that does not exist
 	}
-	return s.asks(c, 90*time.Second, func(ctx context.Context, _ []string) error {
+	s.prints(c, formatTable, formatJSON)
+	return s.runs(c, 90*time.Second, func(ctx context.Context, _ []string) error {
 		return s.createInvoice(ctx, r, *orders)
 	})
 }
@@ -83,10 +80,8 @@ func (s *session) createInvoice(ctx context.Context, r gateway.InvoiceRequest, o
 	if invoice.Replayed {
 		s.tell("This invoice exists since an earlier run. Nothing was sent.")
 	}
-	signal.Ignore(syscall.SIGPIPE) // so that stderr gets what stdout does not take
-	if err := s.printInvoice(s.out, invoice); err != nil {
-		s.tell("The invoice exists, but stdout failed: %v", err)
-		_ = s.printInvoice(s.err, invoice) // there is nowhere left to report it
+	if err := s.printInvoice(invoice); err != nil {
+		return fmt.Errorf("the invoice exists, but stdout failed: %w", err)
 	}
 	return nil
 }
@@ -99,18 +94,13 @@ type invoiceRecord struct {
 }
 
 // printInvoice prints an invoice in one line. Indented, a response that is deeply nested could fill the memory.
-func (s *session) printInvoice(to io.Writer, invoice *gateway.Invoice) error {
+func (s *session) printInvoice(invoice *gateway.Invoice) error {
 	if s.format == formatJSON {
-		return writeJSON(to, invoiceRecord{invoice.OrderID, invoice.Raw, invoice.Replayed}, "")
+		return s.writeJSON(invoiceRecord{invoice.OrderID, invoice.Raw, invoice.Replayed}, "")
 	}
 	text := "Its response was not kept."
 	if len(invoice.Raw) > 0 {
-		var response bytes.Buffer
-		if err := json.Compact(&response, invoice.Raw); err != nil {
-			return err
-		}
-		text = "Response:\n" + printable(response.String())
+		text = "Response:\n" + string(invoice.Raw)
 	}
-	_, err := fmt.Fprintf(to, "The invoice for order %s exists. %s\n", printable(invoice.OrderID), text)
-	return err
+	return s.write(fmt.Sprintf("The invoice for order %s exists. %s\n", invoice.OrderID, text))
 }

@@ -1,7 +1,7 @@
 // Command gateway asks a payment gateway from a shell, creates invoices there, and ends the orders whose
 // invoice may exist or not:
 //
-//	gateway coins --coin USDT
+//	gateway coins
 //	gateway invoice create --order A-17 --price 10.50 --amount 10.50
 //	gateway orders pending
 //
@@ -15,7 +15,6 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
-	"slices"
 	"syscall"
 )
 
@@ -28,25 +27,15 @@ func main() {
 		<-signals
 		cancel()
 		<-signals
-		if slices.Contains(os.Args[1:], "invoice") {
-			os.Exit(exitUnknown) // it may have been sent
-		}
-		os.Exit(exitInterrupted)
+		os.Exit(exitUnknown) // an invoice may have been sent
 	}()
-	os.Exit(run(ctx, os.Args[1:], console{os.Stdin, os.Stdout, os.Stderr, isTerminal(os.Stderr)}))
+	os.Exit(run(ctx, os.Args[1:], console{os.Stdin, os.Stdout, os.Stderr}))
 }
 
 // A console is where a command reads and writes.
 type console struct {
 	in       io.Reader
 	out, err io.Writer
-	terminal bool // whether err is a terminal, on which a wait shows its progress
-}
-
-// isTerminal reports whether a file is a character device, as terminals are.
-func isTerminal(file *os.File) bool {
-	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 // run runs the command that the arguments name, and returns its exit code.
@@ -63,7 +52,7 @@ func run(ctx context.Context, args []string, c console) int {
 		err = usage("%w\nRun '%s --help' for usage.", err, command.CommandPath())
 	}
 	if err != nil {
-		s.report(err, root, args)
+		s.report(err)
 	}
 	return exitCode(err)
 }

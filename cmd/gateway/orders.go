@@ -3,12 +3,10 @@ package main
 import (
 	"context"
 	"encoding/csv"
-	"encoding/json"
 	"errors"
 	"strings"
 	"time"
 
-	"github.com/shopspring/decimal"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -19,28 +17,24 @@ import (
 // ordersTimeout is how long a command about orders may take.
 const ordersTimeout = time.Minute
 
-// defaultMargin is how long a request may be in transit after its attempt has ended, unless --margin says otherwise.
-const defaultMargin = 15 * time.Minute
-
 func (s *session) ordersCommand() *cobra.Command {
 	c := group("orders", "List and end the orders whose invoice may exist or not")
 	c.Long = `Lists the orders whose invoice may exist or not, and ends them when a person has found out which.
 
-The database is the shop's: ` + envDB + `, or the flag --db-file or --db. It is
-postgres://user@host:5432/database, mysql://user@host:3306/database or sqlite:PATH. A password
-is in the first two, in PGPASSWORD or in ~/.pgpass, and not in --db, which other users of the
-machine can read.`
-	s.database.define(c.PersistentFlags())
+The database is the shop's, in the variable ` + envDB + `. It is postgres://user@host:5432/database,
+mysql://user@host:3306/database or sqlite:PATH. A password is in the first two, in PGPASSWORD
+or in ~/.pgpass.`
+	c.PersistentFlags().StringVar(&s.table, "table", sqlguard.DefaultTable, "the `name` of the table")
 	c.AddCommand(s.pendingCommand(), s.showCommand(), s.resolveCommand(), s.markCommand(), s.forgetCommand(), s.pruneCommand(), s.migrateCommand())
 	return c
 }
 
 func marginFlag(flags *pflag.FlagSet) *time.Duration {
-	return flags.Duration("margin", defaultMargin, "how `long` a request may be in transit: an order is absent only after it")
+	return flags.Duration("margin", gateway.DefaultMargin, "how `long` a request may be in transit: an order is absent only after it")
 }
 
-func merchantFlag(flags *pflag.FlagSet, without string) *string {
-	return flags.String("merchant", "", "the `name` of the merchant (default "+without+")")
+func merchantFlag(flags *pflag.FlagSet) *string {
+	return flags.String("merchant", "", "the `name` of the merchant (default none)")
 }
 
 func (s *session) pendingCommand() *cobra.Command {
@@ -56,10 +50,9 @@ looked up after that: list it again then.`,
   gateway orders pending -o csv >findings.csv`,
 	}
 	s.prints(c, formatTable, formatJSON, formatCSV)
-	merchant := merchantFlag(c.Flags(), "all merchants")
 	margin := marginFlag(c.Flags())
 	return s.runs(c, ordersTimeout, func(ctx context.Context, _ []string) error {
-		orders, err := s.pending(ctx, *merchant)
+		orders, err := s.pending(ctx)
 		if err != nil {
 			return err
 		}
@@ -70,8 +63,8 @@ looked up after that: list it again then.`,
 	})
 }
 
-// pending reads the pending orders of a merchant, or of all. They have no bodies, which can be large.
-func (s *session) pending(ctx context.Context, merchant string) (all []gateway.OrderStatus, err error) {
+// pending reads the pending orders. They have no bodies, which can be large.
+func (s *session) pending(ctx context.Context) (all []gateway.OrderStatus, err error) {
 	guard, err := s.guard(ctx)
 	if err != nil {
 		return nil, err
@@ -84,10 +77,8 @@ func (s *session) pending(ctx context.Context, merchant string) (all []gateway.O
 			return nil, err
 		}
 		for _, o := range orders {
-			if merchant == "" || o.Merchant == merchant {
-				o.Record.Body, o.Earlier = nil, nil
-				all = append(all, o)
-			}
+			o.Record.Body, o.Earlier = nil, nil
+			all = append(all, o)
 		}
 		if len(orders) < page {
 			return all, nil
@@ -96,43 +87,39 @@ func (s *session) pending(ctx context.Context, merchant string) (all []gateway.O
 	}
 }
 
-// pendingColumns are those of the CSV, which [session.resolveFile] reads.
-var pendingColumns = []string{"token", "finding", "merchant", "order", "sent", "absent_from", "price", "amount", "currency", "coin", "network"}
-
 func (s *session) printPending(orders []gateway.OrderStatus, margin time.Duration) error {
-	records := []orderRecord{}
-	var rows [][]string
-	for _, o := range orders {
-		r := recordOf(o, margin)
-		records = append(records, r)
-		if s.format == formatCSV {
-			rows = append(rows, []string{
-				r.Token, "", r.Merchant, r.OrderID, timeText(r.SentAt), timeText(r.AbsentFrom), r.Price, r.Amount, r.BaseCurrency, r.CoinSymbol, r.NetworkName,
-			})
-			continue
-		}
-		amount := strings.Join(strings.Fields(r.Amount+" "+r.CoinSymbol), " ")
-		rows = append(rows, []string{r.OrderID, r.Merchant, timeText(r.SentAt), timeText(r.AbsentFrom), amount, shortened(r.Cause, 50), r.Token})
-	}
-	switch {
-	case s.format == formatCSV:
-		return s.writeCSV(append([][]string{pendingColumns}, rows...))
-	case s.format == formatTable && len(orders) == 0:
+	if s.format == formatTable && len(orders) == 0 {
 		s.tell("No order is unknown.")
 		return nil
-	default:
-		return s.print(records, []string{"ORDER", "MERCHANT", "SENT", "ABSENT FROM", "AMOUNT", "WHAT HAPPENED", "TOKEN"}, rows)
 	}
+	records := make([]orderRecord, len(orders))
+	for i, o := range orders {
+		records[i] = recordOf(o, margin)
+	}
+	if s.format == formatCSV {
+		return s.writeCSV(records)
+	}
+	columns := []string{"ORDER", "MERCHANT", "SENT", "ABSENT FROM", "AMOUNT", "WHAT HAPPENED", "TOKEN"}
+	return printList(s, records, columns, func(r orderRecord) []string {
+		amount := strings.TrimSpace(r.Request.Amount.String() + " " + r.Request.CoinSymbol)
+		return []string{r.OrderID, r.Merchant, timeText(r.SentAt), timeText(r.AbsentFrom), amount, shortened(r.Cause, 50), r.Token}
+	})
 }
 
-// writeCSV writes rows whose cells are data in every spreadsheet, and never formulas.
-func (s *session) writeCSV(rows [][]string) error {
+// writeCSV writes the file that [session.resolveFile] reads. Its cells are data in every spreadsheet, and never formulas.
+func (s *session) writeCSV(records []orderRecord) error {
 	to := csv.NewWriter(s.out)
-	for _, row := range rows {
+	columns := "token,finding,merchant,order,sent,absent_from,price,amount,currency,coin,network"
+	_ = to.Write(strings.Split(columns, ",")) // Flush reports it
+	for _, r := range records {
+		row := []string{
+			r.Token, "", r.Merchant, r.OrderID, timeText(r.SentAt), timeText(r.AbsentFrom),
+			r.Request.Price.String(), r.Request.Amount.String(), r.Request.BaseCurrency, r.Request.CoinSymbol, r.Request.NetworkName,
+		}
 		for i := range row {
 			row[i] = guarded(printable(row[i]))
 		}
-		_ = to.Write(row) // Flush reports it
+		_ = to.Write(row) // likewise
 	}
 	to.Flush()
 	return to.Error()
@@ -165,7 +152,7 @@ func (s *session) showCommand() *cobra.Command {
   gateway orders show A-17 --merchant north -o json`,
 	}
 	s.prints(c, formatTable, formatJSON)
-	merchant := merchantFlag(c.Flags(), "none")
+	merchant := merchantFlag(c.Flags())
 	return s.runs(c, ordersTimeout, func(ctx context.Context, args []string) error {
 		guard, err := s.guard(ctx)
 		if err != nil {
@@ -175,7 +162,7 @@ func (s *session) showCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return s.printFields(recordOf(o, defaultMargin))
+		return s.printFields(recordOf(o, gateway.DefaultMargin))
 	})
 }
 
@@ -188,47 +175,29 @@ func known(ctx context.Context, guard *sqlguard.Guard, merchant, id string) (gat
 	return o, err
 }
 
-// An orderRecord is an order as JSON. No member is ever renamed or redefined; unknown ones are left out.
+// An orderRecord is an order as JSON; unknown members are left out.
 type orderRecord struct {
 	OrderID  string    `json:"orderId"`
-	Merchant string    `json:"merchant,omitempty"`
+	Merchant string    `json:"merchant,omitzero"`
 	State    string    `json:"state"`
-	Gateway  string    `json:"gateway,omitempty"`
+	Gateway  string    `json:"gateway,omitzero"`
 	Attempts int       `json:"attempts"`
-	Attempt  string    `json:"attempt,omitempty"` // the last one, for orders forget
+	Attempt  string    `json:"attempt,omitzero"` // the last one, for orders forget
 	Begun    time.Time `json:"begun,omitzero"`
 	Ended    time.Time `json:"ended,omitzero"`
-	Created  time.Time `json:"created,omitzero"`
 
 	UnknownSince time.Time `json:"unknownSince,omitzero"`
 	AbsentFrom   time.Time `json:"absentFrom,omitzero"` // of an unknown order: it can be found absent if it is read after this time
-	Token        string    `json:"token,omitempty"`     // of an unknown order: for orders resolve
+	Token        string    `json:"token,omitzero"`      // of an unknown order: for orders resolve
 
-	Price        string `json:"price,omitempty"`
-	Amount       string `json:"amount,omitempty"`
-	BaseCurrency string `json:"baseCurrency,omitempty"`
-	CoinSymbol   string `json:"coinSymbol,omitempty"`
-	NetworkName  string `json:"networkName,omitempty"`
-
-	SentAt  time.Time         `json:"sentAt,omitzero"`
-	Status  int               `json:"status,omitempty"`
-	Body    string            `json:"body,omitempty"`
-	Cause   string            `json:"cause,omitempty"`
-	Invoice json.RawMessage   `json:"invoice,omitempty"`
-	Others  []json.RawMessage `json:"others,omitempty"`  // further invoices of the order, which should not exist
-	Earlier []attemptRecord   `json:"earlier,omitempty"` // other attempts of unknown outcome
+	gateway.OrderRecord                       // the invoice, or the last attempt
+	Body                string                `json:"body,omitzero"`
+	Earlier             []gateway.OrderRecord `json:"earlier,omitzero"` // other attempts of unknown outcome
 
 	Resolved   time.Time `json:"resolved,omitzero"`
-	ResolvedBy string    `json:"resolvedBy,omitempty"`
-	Finding    string    `json:"finding,omitempty"` // exists or absent
-	Note       string    `json:"note,omitempty"`
-}
-
-// An attemptRecord is an attempt of unknown outcome before the last one.
-type attemptRecord struct {
-	SentAt time.Time `json:"sentAt,omitzero"`
-	Status int       `json:"status,omitempty"`
-	Cause  string    `json:"cause,omitempty"`
+	ResolvedBy string    `json:"resolvedBy,omitzero"`
+	Finding    string    `json:"finding,omitzero"` // exists or absent
+	Note       string    `json:"note,omitzero"`
 }
 
 // Findings.
@@ -238,26 +207,17 @@ const (
 )
 
 func recordOf(o gateway.OrderStatus, margin time.Duration) orderRecord {
-	r := o.Record
 	record := orderRecord{
 		OrderID: o.OrderID, Merchant: o.Merchant, State: o.State.String(), Gateway: o.Gateway, Attempts: o.Attempts, Attempt: o.Attempt,
-		Begun: o.Begun, Ended: o.Ended, Created: o.Created, UnknownSince: o.Since, Token: sqlguard.Token(o),
-		Price: amountText(r.Request.Price), Amount: amountText(r.Request.Amount), BaseCurrency: r.Request.BaseCurrency,
-		CoinSymbol: r.Request.CoinSymbol, NetworkName: r.Request.NetworkName,
-		SentAt: r.SentAt, Status: r.StatusCode, Body: string(r.Body), Cause: r.Cause, Invoice: validJSON(r.Invoice),
+		Begun: o.Begun, Ended: o.Ended, UnknownSince: o.Since, Token: sqlguard.Token(o),
+		OrderRecord: o.Record, Body: string(o.Record.Body), Earlier: o.Earlier,
 		Resolved: o.Resolved, ResolvedBy: o.Finding.By, Note: o.Finding.Note,
 	}
 	if record.SentAt.IsZero() {
 		record.SentAt = o.Begun
 	}
-	if o.State == gateway.OrderUnknown {
-		record.AbsentFrom = absentFrom(o, margin)
-	}
-	for _, a := range o.Earlier {
-		record.Earlier = append(record.Earlier, attemptRecord{a.SentAt, a.StatusCode, a.Cause})
-	}
-	for _, other := range r.Others {
-		record.Others = append(record.Others, validJSON(other))
+	if o.State == gateway.OrderUnknown { // to the second, and not earlier
+		record.AbsentFrom = o.SentUntil.Add(margin).Truncate(time.Second).Add(time.Second)
 	}
 	if !o.Resolved.IsZero() {
 		if record.Finding = findsAbsent; o.Finding.Exists {
@@ -267,31 +227,10 @@ func recordOf(o gateway.OrderStatus, margin time.Duration) orderRecord {
 	return record
 }
 
-// absentFrom returns from when on an order can be found absent, to the second and not earlier.
-func absentFrom(o gateway.OrderStatus, margin time.Duration) time.Time {
-	return o.SentUntil.Add(margin).Truncate(time.Second).Add(time.Second)
-}
-
-// validJSON returns JSON as it is, and null for another text, which would fail the whole output.
-func validJSON(text json.RawMessage) json.RawMessage {
-	if text != nil && !json.Valid(text) {
-		return json.RawMessage("null")
-	}
-	return text
-}
-
 // timeText is a time in UTC to the second; "" for none.
 func timeText(at time.Time) string {
 	if at.IsZero() {
 		return ""
 	}
 	return at.UTC().Format(time.RFC3339)
-}
-
-// amountText is an amount with all its digits; "" for none.
-func amountText(d decimal.Decimal) string {
-	if d.IsZero() {
-		return ""
-	}
-	return d.StringFixed(max(0, -d.Exponent()))
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"crypto/rand"
 	"database/sql"
 	"encoding/csv"
@@ -10,11 +9,14 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"slices"
+	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/assert"
@@ -32,21 +34,45 @@ const (
 	inURL    = "s3cret%2Fw%40rd"
 )
 
-// servers are the database servers of all tests. The first test that needs one starts it.
-var servers databaseServers
+// The database servers of all tests. The first test that needs one starts both.
+var (
+	postgres = sync.OnceValues(func() (*postgrestest.Server, error) { return postgrestest.Start("fsync=off", "shared_buffers=32MB") })
+	mariadb  = sync.OnceValues(func() (*mariadbtest.Server, error) { return mariadbtest.Start("innodb-flush-log-at-trx-commit=0") })
+	started  = false
+)
 
-type databaseServers struct {
-	postgres *postgrestest.Server
-	mariadb  *mariadbtest.Server
+func stopServers() {
+	if !started {
+		return
+	}
+	if server, err := postgres(); err == nil {
+		server.Stop()
+	}
+	if server, err := mariadb(); err == nil {
+		server.Stop()
+	}
 }
 
-func (s *databaseServers) stop() {
-	if s.postgres != nil {
-		s.postgres.Stop()
-	}
-	if s.mariadb != nil {
-		s.mariadb.Stop()
-	}
+func postgresURL(t *testing.T) string {
+	t.Helper()
+	server, err := postgres()
+	require.NoError(t, err)
+	u, err := url.Parse(server.DSN("postgres"))
+	require.NoError(t, err)
+	return strings.Replace(u.String(), u.User.Username()+"@", u.User.Username()+":"+inURL+"@", 1) // the server trusts everybody
+}
+
+func mariaDBURL(t *testing.T) string {
+	t.Helper()
+	server, err := mariadb()
+	require.NoError(t, err)
+	db, err := sql.Open("mysql", server.DSN("shop"))
+	require.NoError(t, err)
+	_, err = db.Exec("CREATE USER IF NOT EXISTS shop IDENTIFIED BY '" + password + "'")
+	require.NoError(t, err)
+	_, err = db.Exec("GRANT ALL ON shop.* TO shop")
+	require.NoError(t, errors.Join(err, db.Close()))
+	return "mysql://shop:" + inURL + "@127.0.0.1:" + server.Port + "/shop"
 }
 
 // A shop is a database with the table, and the guard of the merchant's processes.
@@ -57,94 +83,42 @@ type shop struct {
 	named      *sqlguard.Guard // of a table whose orders have merchants
 }
 
-// inEach runs a test against each database.
-func inEach(t *testing.T, test func(t *testing.T, w *shop)) {
-	t.Run("PostgreSQL", func(t *testing.T) { test(t, newShop(t, postgresURL(t))) })
-	t.Run("MariaDB", func(t *testing.T) { test(t, newShop(t, mariaDBURL(t))) })
-	t.Run("SQLite", func(t *testing.T) { test(t, newSQLite(t)) })
-}
-
 func newSQLite(t *testing.T) *shop {
 	t.Helper()
 	return newShop(t, "sqlite:"+filepath.Join(t.TempDir(), "orders?100%#.db")) // a name that a URI must escape
 }
 
-func postgresURL(t *testing.T) string {
-	t.Helper()
-	dsn := os.Getenv("SQLGUARD_POSTGRES")
-	if dsn == "" {
-		if servers.postgres == nil {
-			var err error
-			servers.postgres, err = postgrestest.Start("fsync=off", "shared_buffers=32MB")
-			require.NoError(t, err)
-		}
-		dsn = servers.postgres.DSN("postgres")
-	}
-	u, err := url.Parse(dsn)
-	require.NoError(t, err)
-	if _, has := u.User.Password(); !has { // the server trusts everybody
-		dsn = strings.Replace(dsn, u.User.Username()+"@", u.User.Username()+":"+inURL+"@", 1)
-	}
-	return dsn
-}
-
-func mariaDBURL(t *testing.T) string {
-	t.Helper()
-	if servers.mariadb == nil {
-		var err error
-		servers.mariadb, err = mariadbtest.Start("innodb-flush-log-at-trx-commit=0")
-		require.NoError(t, err)
-	}
-	db, err := sql.Open("mysql", servers.mariadb.DSN("shop"))
-	require.NoError(t, err)
-	_, err = db.Exec("CREATE USER IF NOT EXISTS shop IDENTIFIED BY '" + password + "'")
-	require.NoError(t, err)
-	_, err = db.Exec("GRANT ALL ON shop.* TO shop")
-	require.NoError(t, errors.Join(err, db.Close()))
-	return "mysql://shop:" + inURL + "@127.0.0.1:" + servers.mariadb.Port + "/shop"
-}
-
-// newShop creates a table, which the test drops.
+// newShop creates a table.
 func newShop(t *testing.T, url string) *shop {
 	t.Helper()
-	w := &shop{url: url, table: sqlguard.DefaultTable}
-	if !strings.HasPrefix(url, "sqlite:") {
-		w.table = "orders_" + strings.ToLower(rand.Text())
-	}
-	t.Setenv(envDB, url)
-	w.want(t, exitDone, "the table "+w.table+" is new, and empty", "orders", "migrate")
+	w := &shop{url: url, table: "orders_" + strings.ToLower(rand.Text())}
+	t.Setenv(envDB, url+"\r\n")
+	w.want(t, exitDone, "the table "+w.table+" is new, and empty", "migrate")
 	s := &session{}
 	require.NoError(t, s.openDatabase(url, false))
 	w.raw = s.db
+	t.Cleanup(func() { assert.NoError(t, w.raw.Close()) })
 	var err error
 	w.guard, err = sqlguard.New(w.raw, sqlguard.WithTable(w.table))
 	require.NoError(t, err)
 	w.named, err = sqlguard.New(w.raw, sqlguard.WithTable(w.table), sqlguard.WithMerchants())
 	require.NoError(t, err)
-	t.Cleanup(func() {
-		_, err1 := w.raw.Exec("DROP VIEW IF EXISTS " + w.table + "_list")
-		_, err2 := w.raw.Exec("DROP TABLE IF EXISTS " + w.table)
-		assert.NoError(t, errors.Join(err1, err2, w.raw.Close()))
-	})
 	return w
 }
 
-// run runs the command on the table.
-func (w *shop) run(t *testing.T, args ...string) outcome {
+// run runs a command of orders on the table.
+func (w *shop) run(t *testing.T, line string, more ...string) outcome {
 	t.Helper()
-	var stdout, stderr strings.Builder
-	code := run(context.Background(), append(slices.Clip(args), "--table", w.table), console{in: strings.NewReader(""), out: &stdout, err: &stderr})
-	for _, text := range []string{stdout.String(), stderr.String()} {
-		assert.NotContains(t, text, "s3cret")
-		assert.NotContains(t, text, "w@rd")
-	}
-	return outcome{code, stdout.String(), stderr.String()}
+	got := call(t, nil, "orders --table "+w.table+" "+line, more...)
+	assert.NotContains(t, got.stdout+got.err, "s3cret")
+	assert.NotContains(t, got.stdout+got.err, "w@rd")
+	return got
 }
 
-// want runs the command, and requires an exit code and a text in its output.
-func (w *shop) want(t *testing.T, code int, text string, args ...string) outcome {
+// want runs a command, and requires an exit code and a text in its output.
+func (w *shop) want(t *testing.T, code int, text, line string, more ...string) outcome {
 	t.Helper()
-	got := w.run(t, args...)
+	got := w.run(t, line, more...)
 	require.Equal(t, code, got.code, got.stdout+got.err)
 	require.Contains(t, got.stdout+got.err, text)
 	return got
@@ -191,29 +165,25 @@ func (w *shop) loses(t *testing.T, ids ...string) {
 	}
 }
 
-// states returns the states of orders, without a merchant.
-func (w *shop) states(t *testing.T, ids ...string) (states []string) {
+// states asserts the states of orders, each as "A-1 created", with a merchant as "north/A-1 free".
+func (w *shop) states(t *testing.T, want ...string) {
 	t.Helper()
-	for _, id := range ids {
-		o, err := w.guard.Order(t.Context(), "", id)
+	for _, one := range want {
+		id, _, _ := strings.Cut(one, " ")
+		merchant, guard := "", w.guard
+		if at := strings.Index(id, "/"); at > 0 {
+			merchant, id, guard = id[:at], id[at+1:], w.named
+		}
+		o, err := guard.Order(t.Context(), merchant, id)
 		require.NoError(t, err)
-		states = append(states, o.State.String())
+		assert.Equal(t, one, strings.TrimPrefix(merchant+"/"+id+" "+o.State.String(), "/"))
 	}
-	return states
-}
-
-// file returns the path of a new file.
-func file(t *testing.T, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "file.csv")
-	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-	return path
 }
 
 // listed returns the rows of `orders pending -o csv`, with the header, and fills findings in by order.
 func (w *shop) listed(t *testing.T, findings map[string]string) [][]string {
 	t.Helper()
-	text := w.want(t, exitLeft, "token,finding,", "orders", "pending", "-o", "csv").stdout
+	text := w.want(t, exitLeft, "token,finding,", "pending -o csv").stdout
 	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
 	require.NoError(t, err)
 	for _, row := range rows[1:] {
@@ -231,7 +201,7 @@ func spreadsheet(t *testing.T, rows [][]string) string {
 	to := csv.NewWriter(&text)
 	to.UseCRLF = true
 	for i, row := range rows {
-		saved := []string{row[0], "27.11.2026 20:01", row[1], "1.23E+17", "#NAME?", "10,5", "\xff Größe", "a\nb"}
+		saved := []string{row[0], "27.11.2026 20:01", row[1], "1.23E+17", "#NAME?", "10,5", "Größe", "a\nb"}
 		if i == 0 {
 			saved = []string{"TOKEN ", "sent", " Finding", "order", "merchant", "price", "notes", "notes"}
 		}
@@ -241,100 +211,180 @@ func spreadsheet(t *testing.T, rows [][]string) string {
 	return file(t, text.String())
 }
 
+// An operator ends unknown orders by one file: in each database.
+func TestOrders(t *testing.T) {
+	started = true
+	go func() { _, _ = postgres() }()
+	go func() { _, _ = mariadb() }()
+	for name, open := range map[string]func(t *testing.T) *shop{
+		"SQLite":     newSQLite,
+		"PostgreSQL": func(t *testing.T) *shop { return newShop(t, postgresURL(t)) },
+		"MariaDB":    func(t *testing.T) *shop { return newShop(t, mariaDBURL(t)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := open(t)
+			w.want(t, exitDone, "No order is unknown.", "pending")
+			w.loses(t, "A-1", "A-2", "A-3")
+			w.want(t, exitLeft, "502: no message in the response", "pending")
+			shown := w.want(t, exitDone, "<html>\uFFFD[31mBad Gateway</html>", "show A-1")
+			assert.Contains(t, shown.stdout, "502: no message in the response")
+			w.want(t, exitFailed, "the table has no such order; if its merchant has a name", "show A-9")
+
+			path := spreadsheet(t, w.listed(t, map[string]string{"A-1": "exists", "A-2": " ABSENT\u00a0"}))
+			w.want(t, exitDone, "exist   1\nabsent  1\nleft    1\ndryRun  true\n", "resolve --by anna --dry-run --from", path)
+			w.states(t, "A-1 unknown", "A-2 unknown", "A-3 unknown")
+			w.want(t, exitDone, "exist   1\nabsent  1\nleft    1\ndryRun  false\n", "resolve --by anna --from", path)
+			w.states(t, "A-1 created", "A-2 free", "A-3 unknown")
+			w.want(t, exitDone, "exist   1\nabsent  1\nleft    1\n", "resolve --by anna --from", path) // once more
+
+			token := w.listed(t, nil)[1][0]
+			w.want(t, exitDone, "exist   1\n", "resolve --exists --by anna --token "+token, "--invoice", file(t, `{"id": "4711"}`))
+			shown = w.want(t, exitDone, `"finding": "exists"`, "show A-3 -o json")
+			assert.JSONEq(t, `{"id": "4711"}`, string(decode[orderRecord](t, shown.stdout).Invoice))
+
+			lost := file(t, "merchant,order\n,A-1\n,A-2\n,A-4\n")
+			w.want(t, exitDone, "marked  2\nleft    1\ndryRun  true", "mark --dry-run --from", lost)
+			w.states(t, "A-2 free", "A-4 free")
+			w.want(t, exitDone, "marked  2\nleft    1\n", "mark --from", lost)
+			w.states(t, "A-1 created", "A-2 unknown", "A-3 created", "A-4 unknown")
+			w.want(t, exitDone, "the table "+w.table+" is there", "migrate")
+		})
+	}
+}
+
+// Each command works on a table whose orders have merchants, also after it was restored.
+func TestOrders_merchants(t *testing.T) {
+	w := newSQLite(t)
+	w.sends(t, time.Hour, "north", "A-1", gateway.OutcomeUnknown)
+	w.sends(t, time.Hour, "south", "A-1", gateway.OutcomeUnknown)
+	w.sends(t, time.Hour, "south", "A-2", gateway.OutcomeNotSent) // free
+	require.Len(t, decode[[]orderRecord](t, w.want(t, exitLeft, `"token": "`, "pending -o json").stdout), 2)
+	w.want(t, exitFailed, "the table has no such order; if its merchant has a name", "show A-1")
+	w.want(t, exitDone, "Bad Gateway", "show A-1 --merchant north")
+	w.want(t, exitDone, "exist   2\n", "resolve --by anna --from", spreadsheet(t, w.listed(t, map[string]string{"A-1": "exists"})))
+	shown := decode[orderRecord](t, w.run(t, "show A-1 --merchant south -o json").stdout)
+	w.want(t, exitDone, "A-1", "forget A-1 --merchant south --attempt "+shown.Attempt)
+	w.states(t, "north/A-1 created", "south/A-1 free")
+
+	w.want(t, exitDone, "marked  3\nleft    1\n", "mark --from", file(t, "merchant,order\nnorth,A-1\nnorth,A-2\nsouth,A-1\nsouth,A-2\n"))
+	w.states(t, "north/A-1 created", "north/A-2 unknown", "south/A-1 unknown", "south/A-2 unknown")
+	for _, dryRun := range []string{"--dry-run=true", "--dry-run=false"} {
+		w.want(t, exitUsage, "nothing was marked: the orders of the table have a merchant: give the column", "mark "+dryRun+" --from", file(t, "order\nA-4\n"))
+		got := w.want(t, exitUsage, "nothing was marked:\nline 3: ", "mark "+dryRun+" --from", file(t, "merchant,order\nnorth,A-9\n,A-8\nnorth,\n"))
+		assert.Contains(t, got.err, "\nline 4: ")
+	}
+	w.states(t, "north/A-9 free")
+}
+
 // A created order is forgotten, once, and no other one.
 func TestForget(t *testing.T) {
 	w := newSQLite(t)
 	w.sends(t, time.Hour, "", "A-1", gateway.OutcomeSucceeded)
 	w.loses(t, "A-2")
-	forget := func(id string) []string {
-		shown := decode[orderRecord](t, w.run(t, "orders", "show", id, "-o", "json").stdout)
-		return []string{"orders", "forget", id, "--attempt", shown.Attempt}
+	forget := func(id string) string {
+		return "forget " + id + " --attempt " + decode[orderRecord](t, w.run(t, "show "+id+" -o json").stdout).Attempt
 	}
 	first := forget("A-1")
-	w.want(t, exitFailed, "it is unknown", forget("A-2")...)
-	w.want(t, exitUsage, "attempt", "orders", "forget", "A-1")
-	w.want(t, exitDone, "inv-1", first...)
-	assert.Equal(t, []string{"free", "unknown"}, w.states(t, "A-1", "A-2"))
-	w.want(t, exitFailed, "the table has no such order", first...)
+	w.want(t, exitFailed, "it is unknown", forget("A-2"))
+	w.want(t, exitDone, "inv-1", first)
+	w.states(t, "A-1 free", "A-2 unknown")
+	w.want(t, exitFailed, "the table has no such order", first)
 	w.sends(t, time.Hour, "", "A-1", gateway.OutcomeSucceeded)
-	w.want(t, exitFailed, "sent again since it was read", first...) // another invoice by now, which a buyer may pay
-	assert.Equal(t, []string{"created"}, w.states(t, "A-1"))
+	w.want(t, exitFailed, "sent again since it was read", first) // another invoice by now, which a buyer may pay
+	w.states(t, "A-1 created")
 }
 
-// If stdout takes nothing, stderr reports a change, and the exit code says that it was made.
-func TestOrders_fullStdout(t *testing.T) {
+// What has not changed for as many days is deleted, unless it is unknown.
+func TestPrune(t *testing.T) {
 	w := newSQLite(t)
-	w.loses(t, "A-1")
-	var stderr strings.Builder
-	code := run(context.Background(), []string{"orders", "resolve", "A-1", "--exists", "--by", "anna"}, console{in: strings.NewReader(""), out: fullWriter{}, err: &stderr})
-	assert.Equal(t, exitDone, code)
-	assert.Contains(t, stderr.String(), "It is done, but stdout failed: full\nexist   1\n")
-	assert.Equal(t, []string{"created"}, w.states(t, "A-1"))
+	for id, outcome := range map[string]gateway.Outcome{"A-1": gateway.OutcomeSucceeded, "A-2": gateway.OutcomeUnknown} {
+		w.sends(t, 47*time.Hour, "", id, outcome)
+	}
+	w.want(t, exitDone, "pruned  0\n", "prune --days 2")
+	w.want(t, exitDone, "dryRun  true\npruned  1\n", "prune --days 1 --dry-run")
+	w.states(t, "A-1 created", "A-2 unknown")
+	w.want(t, exitDone, "dryRun  false\npruned  1\n", "prune --days 1")
+	w.states(t, "A-1 free", "A-2 unknown")
 }
 
-type fullWriter struct{}
+// A cell is data in a spreadsheet, and no output has a character that controls a terminal.
+func TestPending_cells(t *testing.T) {
+	w := newSQLite(t)
+	for _, id := range []string{"=1+1", "+1", "-1", "@SUM(A1)", "'quoted", "A\u202e\u009b-17", "a,\"b\""} {
+		w.sends(t, time.Hour, "=m", id, gateway.OutcomeUnknown)
+	}
+	var ids []string
+	for _, row := range w.listed(t, nil)[1:] {
+		ids = append(ids, row[3])
+		assert.Equal(t, "'=m", row[2])
+		assert.Regexp(t, "^T[A-Z2-7]+$", row[0])
+	}
+	assert.ElementsMatch(t, []string{"'=1+1", "'+1", "'-1", "'@SUM(A1)", "'quoted", "A\uFFFD\uFFFD-17", `a,"b"`}, ids)
+	for _, format := range []string{formatTable, formatCSV} {
+		got := w.run(t, "pending -o "+format)
+		assert.False(t, strings.ContainsFunc(got.stdout, func(char rune) bool { return char != '\n' && unicode.In(char, unicode.Cc, unicode.Cf) }), got.stdout)
+	}
+}
 
-func (fullWriter) Write([]byte) (int, error) { return 0, errors.New("full") }
+// More orders than a page are listed, in order.
+func TestPending_pages(t *testing.T) {
+	w := newSQLite(t)
+	w.loses(t, "A-1000")
+	var columns string
+	require.NoError(t, w.raw.QueryRow("SELECT group_concat(name) FROM pragma_table_info('"+w.table+"') WHERE name <> 'order_id'").Scan(&columns))
+	_, err := w.raw.Exec("WITH RECURSIVE n(i) AS (VALUES(1001) UNION ALL SELECT i + 1 FROM n WHERE i < 3000) " +
+		"INSERT INTO " + w.table + " (order_id, " + columns + ") SELECT 'A-' || i, " + columns + " FROM n, " + w.table + " WHERE order_id = 'A-1000'")
+	require.NoError(t, err)
+	all := decode[[]orderRecord](t, w.run(t, "pending -o json").stdout)
+	require.Len(t, all, 2001)
+	assert.Equal(t, "A-1000 A-3000", all[0].OrderID+" "+all[2000].OrderID)
+}
 
-// An operator ends unknown orders by one file: in each database.
-func TestOrders(t *testing.T) {
-	inEach(t, func(t *testing.T, w *shop) {
-		w.want(t, exitDone, "No order is unknown.", "orders", "pending")
-		w.loses(t, "A-1", "A-2", "A-3")
-		w.want(t, exitLeft, "502: no message in the response", "orders", "pending")
-		shown := w.want(t, exitDone, "<html>\uFFFD[31mBad Gateway</html>", "orders", "show", "A-1")
-		assert.Contains(t, shown.stdout, "502: no message in the response")
-		w.want(t, exitFailed, "the table has no such order; if its merchant has a name", "orders", "show", "A-9")
+// A missing table raises the questions that come before creating one.
+func TestMigrate(t *testing.T) {
+	t.Setenv(envDB, "sqlite:"+filepath.Join(t.TempDir(), "orders.db"))
+	w := &shop{table: "orders"}
+	w.want(t, exitFailed, "file does not exist: correct the path; only for a new shop, gateway orders migrate creates it", "pending")
+	w.want(t, exitDone, "This is a new, empty order file: it knows no earlier order.\n", "migrate")
+	w.table = "other"
+	w.want(t, exitFailed, "Is this the database of the shop, and does this user see the shop's schema (search_path)?", "pending")
+	w.want(t, exitDone, "the table other is new, and empty", "migrate")
+}
 
-		path := spreadsheet(t, w.listed(t, map[string]string{"A-1": "exists", "A-2": " ABSENT\u00a0"}))
-		resolve := []string{"orders", "resolve", "--from", path, "--by", "anna"}
-		w.want(t, exitDone, "exist   1\nabsent  1\nleft    1\ndryRun  true\n", append(resolve, "--dry-run")...)
-		assert.Equal(t, []string{"unknown", "unknown", "unknown"}, w.states(t, "A-1", "A-2", "A-3"))
-		w.want(t, exitDone, "exist   1\nabsent  1\nleft    1\ndryRun  false\n", resolve...)
-		assert.Equal(t, []string{"created", "free", "unknown"}, w.states(t, "A-1", "A-2", "A-3"))
-		for _, dryRun := range []string{"--dry-run=true", "--dry-run=false"} {
-			w.want(t, exitDone, "exist   1\nabsent  1\nleft    1\n", append(resolve, dryRun)...)
+// Every command of the guide does what it says, in its order, and its SQL moves the table to another base URL.
+func TestGuide(t *testing.T) {
+	w := newSQLite(t)
+	page, err := os.ReadFile("../../docs/unknown.md")
+	require.NoError(t, err)
+	lines := regexp.MustCompile(`(?m)^ {4,}(gateway .*)$`).FindAllStringSubmatch(string(page), -1)
+	codes := []int{exitLeft, 0, 0, 0, exitLeft, 0, 0, 0, 0}
+	require.Len(t, lines, len(codes))
+	dir := commandDir(t)
+	findings := filepath.Join(dir, "findings.csv")
+	w.loses(t, "A-17", "A-18", "A-19", "A-20")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "orders.csv"), []byte("merchant,order\n,A-17\n,A-21\n"), 0o600))
+	listed := w.listed(t, nil)[1:]
+	for i, line := range lines {
+		text := strings.Replace(line[1], "gateway orders ", "gateway orders --table "+w.table+" ", 1)
+		if strings.Contains(text, "TOKEN") {
+			text, listed = strings.Replace(text, "TOKEN", listed[0][0], 1), listed[1:]
 		}
-
-		w.want(t, exitDone, "exist   1\n", "orders", "resolve", "A-3", "--exists", "--by", "anna", "--invoice", file(t, `{"id": "4711"}`))
-		shown = w.want(t, exitDone, `"finding": "exists"`, "orders", "show", "A-3", "-o", "json")
-		assert.JSONEq(t, `{"id": "4711"}`, string(decode[orderRecord](t, shown.stdout).Invoice))
-
-		lost := file(t, "merchant,order\n,A-1\n,A-2\n,A-4\n")
-		w.want(t, exitDone, "marked  2\nleft    1\ndryRun  true", "orders", "mark", "--from", lost, "--dry-run")
-		w.want(t, exitDone, "marked  2\nleft    1\n", "orders", "mark", "--from", lost)
-		assert.Equal(t, []string{"created", "unknown", "created", "unknown"}, w.states(t, "A-1", "A-2", "A-3", "A-4"))
-
-		w.want(t, exitDone, "pruned  0\n", "orders", "prune", "--older-than", "24h", "--dry-run")
-		w.want(t, exitDone, "the table "+w.table+" is there", "orders", "migrate")
-	})
-}
-
-// Each command works on a table whose orders have merchants.
-func TestOrders_merchants(t *testing.T) {
-	w := newSQLite(t)
-	for _, merchant := range []string{"north", "south"} {
-		w.sends(t, time.Hour, merchant, "A-1", gateway.OutcomeUnknown)
+		shell := exec.Command("sh", "-c", text)
+		shell.Dir, shell.Env = dir, append(os.Environ(), asProcess+"=1", "PATH="+dir+":"+os.Getenv("PATH"))
+		output, _ := shell.CombinedOutput()
+		require.Equal(t, codes[i], shell.ProcessState.ExitCode(), "%s\n%s", text, output)
+		if strings.HasSuffix(text, ">findings.csv") {
+			written, err := os.ReadFile(findings)
+			require.NoError(t, err)
+			filled := regexp.MustCompile(`(?m)^(T\w+),,(.*A-19)`).ReplaceAllString(string(written), "$1,exists,$2")
+			require.NoError(t, os.WriteFile(findings, []byte(filled), 0o600))
+		}
 	}
-	require.Len(t, decode[[]orderRecord](t, w.want(t, exitLeft, `"token": "`, "orders", "pending", "-o", "json").stdout), 2)
-	require.Len(t, decode[[]orderRecord](t, w.want(t, exitLeft, `"token": "`, "orders", "pending", "--merchant", "north", "-o", "json").stdout), 1)
-	w.want(t, exitFailed, "the table has no such order; if its merchant has a name", "orders", "show", "A-1")
-	w.want(t, exitDone, "Bad Gateway", "orders", "show", "A-1", "--merchant", "north")
-	w.want(t, exitDone, "exist   2\n", "orders", "resolve", "--by", "anna", "--from", spreadsheet(t, w.listed(t, map[string]string{"A-1": "exists"})))
-	shown := decode[orderRecord](t, w.run(t, "orders", "show", "A-1", "--merchant", "south", "-o", "json").stdout)
-	w.want(t, exitDone, "A-1", "orders", "forget", "A-1", "--merchant", "south", "--attempt", shown.Attempt)
-	w.want(t, exitDone, "is there", "orders", "migrate")
-	for merchant, state := range map[string]gateway.OrderState{"north": gateway.OrderCreated, "south": gateway.OrderFree} {
-		o, err := w.named.Order(t.Context(), merchant, "A-1")
-		require.NoError(t, err)
-		assert.Equal(t, state, o.State, merchant)
-	}
-}
+	w.states(t, "A-17 created", "A-18 free", "A-19 created", "A-20 unknown", "A-21 unknown")
 
-func TestParseAge(t *testing.T) {
-	for _, text := range []string{"400d", "9600h"} {
-		age, err := parseAge(text)
-		require.NoError(t, err)
-		assert.Equal(t, 9600*time.Hour, age, text)
-	}
+	_, rest, _ := strings.Cut(string(page), "```sql\n")
+	statement, _, _ := strings.Cut(rest, "```")
+	_, err = w.raw.ExecContext(t.Context(), strings.Replace(statement, "gateway_orders", w.table, 1))
+	require.NoError(t, err)
+	assert.Contains(t, w.run(t, "show A-20").stdout, "https://new.example/api")
 }

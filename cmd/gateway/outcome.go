@@ -2,15 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"net/url"
-	"slices"
-	"strconv"
 	"strings"
-
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/cryptogw/gateway"
 )
@@ -43,11 +36,9 @@ func (e *invoiceError) Unwrap() error { return e.error }
 // exitCode returns the exit code for the error of a command, which may be nil.
 func exitCode(err error) int {
 	outcome := gateway.OutcomeNotSent // of everything but an invoice
-	invoice := is[*invoiceError](err)
-	if invoice {
+	if is[*invoiceError](err) {
 		outcome = gateway.OutcomeOf(err)
 	}
-	wait, _ := errors.AsType[*gateway.WaitError](err)
 	switch {
 	case err == nil:
 		return exitDone
@@ -69,7 +60,7 @@ func exitCode(err error) int {
 		return exitLeft
 	case is[*gateway.APIError](err):
 		return exitRefused
-	case wait == nil && is[*gateway.TransportError](err):
+	case is[*gateway.TransportError](err) && !is[*gateway.WaitError](err):
 		return exitNotSent
 	default:
 		return exitFailed
@@ -81,53 +72,26 @@ func is[E error](err error) bool {
 	return ok
 }
 
-// A failure is an error as JSON, on stderr. No member is ever renamed or redefined.
-type failure struct {
-	Error       string          `json:"error"`
-	ExitCode    int             `json:"exitCode"`
-	Outcome     string          `json:"outcome,omitempty"` // of an invoice
-	Status      int             `json:"status,omitempty"`  // the HTTP status of the last response
-	SafeToRetry bool            `json:"safeToRetry"`       // whether the same call may be made again, and may succeed
-	Invoice     json.RawMessage `json:"invoice,omitempty"` // the existing invoice for another request
-}
-
-// report prints an error on stderr, as text with what to do next, or as JSON.
-func (s *session) report(err error, root *cobra.Command, args []string) {
+// report prints an error on stderr, with what to do next.
+func (s *session) report(err error) {
 	if err == errLeft { // the result says so
 		return
 	}
-	code := exitCode(err)
-	f := failure{Error: withoutArguments(s.text(err), root, args), ExitCode: code, SafeToRetry: gateway.SafeToRetry(err)}
-	if is[*invoiceError](err) {
-		f.Outcome = gateway.OutcomeOf(err).String()
-	}
-	if refusal, ok := errors.AsType[*gateway.APIError](err); ok {
-		f.Status = refusal.StatusCode
-	} else if unknown, ok := errors.AsType[*gateway.OutcomeUnknownError](err); ok {
-		f.Status = unknown.StatusCode
+	for line := range strings.SplitSeq(strings.TrimSpace(err.Error()), "\n") {
+		s.tell("%s", line)
 	}
 	if conflict, ok := errors.AsType[*gateway.OrderConflictError](err); ok && conflict.Invoice != nil {
-		f.Invoice = conflict.Invoice.Raw
+		s.tell("Its invoice: %s", conflict.Invoice.Raw)
 	}
-	if s.format == formatJSON {
-		_ = writeJSON(s.err, f, "  ") // there is nowhere left to report it
-		return
-	}
-	for line := range strings.SplitSeq(strings.TrimSpace(f.Error), "\n") {
-		s.tell("%s", strings.ReplaceAll(line, "\t", "    "))
-	}
-	if f.Invoice != nil {
-		s.tell("Its invoice: %s", f.Invoice)
-	}
-	if text := advice(err, code, f.SafeToRetry); text != "" {
+	if text := advice(err, exitCode(err)); text != "" {
 		s.tell("%s", text)
 	}
 }
 
 // advice says what to do next; "" for nothing.
-func advice(err error, code int, safeToRetry bool) string {
+func advice(err error, code int) string {
 	switch {
-	case code == exitUnknown && (safeToRetry || errors.Is(err, gateway.ErrOrderInFlight)):
+	case code == exitUnknown && (gateway.SafeToRetry(err) || errors.Is(err, gateway.ErrOrderInFlight)):
 		return "This run has sent nothing. Run it again."
 	case code == exitUnknown:
 		return "The invoice may exist. Look the order up before you run this again; gateway orders resolve records what you found."
@@ -139,65 +103,5 @@ func advice(err error, code int, safeToRetry bool) string {
 		return "Too many requests. Run it again later."
 	default:
 		return ""
-	}
-}
-
-// text returns the text of an error. Commands, flags and variables replace the client's options.
-func (s *session) text(err error) string {
-	text := err.Error()
-	if s.dialect != 0 {
-		text = withoutURL(err)
-	}
-	return strings.NewReplacer(
-		"give it to New, WithAPIKeySource or WithAPIKey", "set "+envAPIKey+" or "+envAPIKeyFile,
-		"or with WithPlainHTTP", "or with "+envPlainHTTP+"=1",
-	).Replace(text)
-}
-
-// least is the length of the shortest argument that can be a secret.
-const least = 4
-
-// withoutArguments returns the text of an error without the arguments of the command line: each could be the key in a
-// wrong place. The names of commands and flags stay.
-func withoutArguments(text string, root *cobra.Command, args []string) string {
-	own := map[string]bool{}
-	names(root, own)
-	var secret []string
-	for _, arg := range args {
-		forms := []string{arg, strings.TrimLeft(arg, "-")}
-		if name, value, ok := strings.Cut(arg, "="); ok {
-			forms = append(forms, name, strings.TrimLeft(name, "-"), value)
-		}
-		if _, rest, ok := strings.Cut(arg, "://"); ok { // the parts of a URL
-			forms = append(forms, strings.FieldsFunc(rest, func(char rune) bool { return strings.ContainsRune("/@?#:", char) })...)
-		}
-		if strings.HasPrefix(arg, "-") && !strings.HasPrefix(arg, "--") { // short flags, and the value of the last one
-			for i := range len(arg) {
-				forms = append(forms, arg[i:], "-"+arg[i:])
-			}
-		}
-		for _, form := range forms {
-			quoted := strconv.Quote(form)
-			for _, form := range []string{form, quoted[1 : len(quoted)-1], url.PathEscape(form), url.QueryEscape(form)} {
-				if len(form) >= least && !own[form] {
-					secret = append(secret, form)
-				}
-			}
-		}
-	}
-	slices.SortFunc(secret, func(a, b string) int { return len(b) - len(a) })
-	for _, form := range secret {
-		text = strings.ReplaceAll(text, form, "…")
-	}
-	return text
-}
-
-// names adds the names of a command, of its flags, and of the commands below it.
-func names(c *cobra.Command, to map[string]bool) {
-	to[c.Name()] = true
-	c.Flags().VisitAll(func(f *pflag.Flag) { to[f.Name], to["--"+f.Name] = true, true })
-	c.PersistentFlags().VisitAll(func(f *pflag.Flag) { to[f.Name], to["--"+f.Name] = true, true })
-	for _, sub := range c.Commands() {
-		names(sub, to)
 	}
 }

@@ -3,16 +3,12 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 	"text/tabwriter"
 	"unicode"
-	"unicode/utf16"
 
 	"github.com/spf13/cobra"
 )
@@ -34,7 +30,6 @@ func (s *session) prints(c *cobra.Command, formats ...string) {
 		s.format = text
 		return nil
 	})
-	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that does not exist
 }
 
 // write writes a text to stdout.
@@ -48,85 +43,56 @@ func (s *session) tell(format string, args ...any) {
 	_, _ = fmt.Fprintln(s.err, printable(fmt.Sprintf(format, args...))) // there is nowhere left to report it
 }
 
-// print prints a result as JSON, or as a table.
-func (s *session) print(value any, columns []string, rows [][]string) error {
+// printList prints records as JSON, or as a table with a row for each.
+func printList[T any](s *session, list []T, columns []string, row func(T) []string) error {
 	if s.format == formatJSON {
-		return writeJSON(s.out, value, "  ")
+		return s.writeJSON(append([]T{}, list...), "  ") // not null
 	}
-	return s.write(aligned(append([][]string{columns}, rows...)))
+	rows := [][]string{columns}
+	for _, one := range list {
+		rows = append(rows, row(one))
+	}
+	return s.write(aligned(rows))
 }
 
 // printFields prints a record as JSON, or as a table with a row for each member.
 func (s *session) printFields(record any) error {
+	if s.format == formatJSON {
+		return s.writeJSON(record, "  ")
+	}
 	text, err := json.Marshal(record)
-	if err != nil || s.format == formatJSON {
-		return errors.Join(err, s.print(record, nil, nil))
+	if err != nil {
+		return err
 	}
 	var rows [][]string
 	from := json.NewDecoder(bytes.NewReader(text))
-	for _, err = from.Token(); err == nil && from.More(); {
-		var name, value any
-		var raw json.RawMessage
-		if name, err = from.Token(); err == nil {
-			err = from.Decode(&raw)
-		}
-		if err == nil {
-			err = json.Unmarshal(raw, &value)
-		}
-		if text, isText := value.(string); isText {
-			rows = append(rows, []string{fmt.Sprint(name), text})
-		} else {
-			rows = append(rows, []string{fmt.Sprint(name), string(raw)})
-		}
+	_, _ = from.Token() // nothing fails for what was just written
+	for from.More() {
+		name, _ := from.Token()
+		var value json.RawMessage
+		_ = from.Decode(&value)
+		cell := string(value)
+		_ = json.Unmarshal(value, &cell) // a text loses its quotes
+		rows = append(rows, []string{fmt.Sprint(name), cell})
 	}
-	return errors.Join(err, s.write(aligned(rows)))
+	return s.write(aligned(rows))
 }
 
-// printDone prints what a command has changed. If stdout takes nothing, stderr gets it: the change is made all the same.
+// printDone prints what a command has changed.
 func (s *session) printDone(record any) error {
-	signal.Ignore(syscall.SIGPIPE) // so that stderr gets what stdout does not take
-	err := s.printFields(record)
-	if err == nil {
-		return nil
+	if err := s.printFields(record); err != nil {
+		return fmt.Errorf("it is done, but stdout failed: %w", err)
 	}
-	s.tell("It is done, but stdout failed: %v", err)
-	onErr := *s
-	onErr.out = s.err
-	_ = onErr.printFields(record) // there is nowhere left to report it
 	return nil
 }
 
-// writeJSON writes a value as JSON without characters that control a terminal; in one line if indent is empty.
-func writeJSON(to io.Writer, value any, indent string) error {
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", indent)
-	if err := encoder.Encode(value); err != nil {
-		return err
-	}
-	_, err := io.WriteString(to, escaped(text.String()))
-	return err
+// writeJSON writes a value as JSON; in one line if indent is empty.
+func (s *session) writeJSON(value any, indent string) error {
+	to := json.NewEncoder(s.out)
+	to.SetEscapeHTML(false)
+	to.SetIndent("", indent)
+	return to.Encode(value)
 }
-
-// escaped writes the characters of JSON that control a terminal or the direction of text, all of Cc and Cf except the
-// end of a line and the tab, as a string of JSON escapes them.
-func escaped(text string) string {
-	var b strings.Builder
-	for _, char := range text {
-		if char == '\n' || char == '\t' || !unicode.In(char, unicode.Cc, unicode.Cf) {
-			b.WriteRune(char)
-			continue
-		}
-		for _, unit := range utf16.AppendRune(nil, char) {
-			fmt.Fprintf(&b, `\u%04x`, unit)
-		}
-	}
-	return b.String()
-}
-
-// maxCell is the largest number of characters of a cell that widens its column. No amount is as long.
-const maxCell = 512
 
 // aligned returns rows whose columns have one width. The last column may have any.
 func aligned(rows [][]string) string {
@@ -135,9 +101,6 @@ func aligned(rows [][]string) string {
 	for _, row := range rows {
 		cells := make([]string, len(row))
 		for i, cell := range row {
-			if i < len(row)-1 {
-				cell = shortened(cell, maxCell)
-			}
 			cells[i] = printable(cell)
 		}
 		_, _ = fmt.Fprintln(to, strings.Join(cells, "\t")) // writes to memory

@@ -27,7 +27,8 @@ code is 7 if a response differs from the documentation or cannot be read.`,
   jq '[.[] | select(.operation == "balance").result][0]' probe.json | curl -T - localhost:8090/_mock/results/balance`,
 	}
 	id := c.Flags().String("withdrawal", "", "the `ID` of a withdrawal to inquire about")
-	return s.asks(c, 10*time.Minute, func(ctx context.Context, _ []string) error {
+	s.prints(c, formatTable, formatJSON)
+	return s.runs(c, 10*time.Minute, func(ctx context.Context, _ []string) error {
 		calls, differs := []probe.Call{}, false
 		err := probe.Run(ctx, s.client, *id, func(call probe.Call) {
 			calls, differs = append(calls, call), differs || call.Differs()
@@ -44,7 +45,7 @@ code is 7 if a response differs from the documentation or cannot be read.`,
 
 func (s *session) printCalls(calls []probe.Call) error {
 	if s.format == formatJSON {
-		return s.print(calls, nil, nil)
+		return s.writeJSON(calls, "  ")
 	}
 	var text strings.Builder
 	line := func(format string, args ...any) { text.WriteString(printable(fmt.Sprintf(format, args...)) + "\n") }
@@ -66,7 +67,7 @@ func (s *session) printCalls(calls []probe.Call) error {
 			line("  skipped: %s", record)
 		}
 		if c.Result != nil {
-			line("  result: %s", shortened(string(c.Result), maxCell))
+			line("  result: %s", shortened(string(c.Result), 500))
 		}
 	}
 	return s.write(text.String())

@@ -1,13 +1,12 @@
 package main
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,7 +16,7 @@ import (
 
 func (s *session) resolveCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "resolve [ORDER]", Args: cobra.MaximumNArgs(1),
+		Use: "resolve --by NAME", Args: cobra.NoArgs,
 		Short: "Record what a person has found out about unknown orders",
 		Long: `Records that the gateway has an invoice for an unknown order, or that it has none: for the
 orders of a file, or for one.
@@ -29,97 +28,50 @@ row is wrong, or cannot be applied, nothing is changed.
 After exists the order is created, and later calls get the invoice if it is given. After absent the
 next call sends the order. Absent is refused for an order that was listed before the time in
 absent_from: list it again then, and look it up again. A finding is refused if the order was sent
-again since it was listed. An order that exists can be named without its token.`,
+again since it was listed.`,
 		Example: `  gateway orders resolve --from findings.csv --by anna --dry-run
-  gateway orders resolve --token TOKEN --exists --by anna --note "invoice 4711"
-  gateway orders resolve A-17 --exists --by anna`,
+  gateway orders resolve --token TOKEN --exists --by anna --note "invoice 4711"`,
 	}
 	s.prints(c, formatTable, formatJSON)
-	var r resolve
+	var f gateway.Finding
 	flags := c.Flags()
-	flags.StringVar(&r.from, "from", "", "the `file` with the findings; - for stdin")
-	flags.StringVar(&r.token, "token", "", "the `token` of one order, as it was listed")
-	flags.BoolVar(&r.finding.Exists, "exists", false, "the gateway has an invoice for the order")
-	flags.BoolVar(&r.absent, "absent", false, "the gateway has none")
-	flags.StringVar(&r.invoice, "invoice", "", "a `file` with the invoice as JSON, for later calls; - for stdin")
-	flags.StringVar(&r.finding.By, "by", "", "the `name` of who found out, which is kept")
-	flags.StringVar(&r.finding.Note, "note", "", "a `text` that is kept, such as the number of the invoice")
-	flags.BoolVar(&r.dryRun, "dry-run", false, "check everything, and change nothing")
-	r.merchant, r.margin = merchantFlag(flags, "none"), marginFlag(flags)
+	from := flags.String("from", "", "the `file` with the findings; - for stdin")
+	token := flags.String("token", "", "the `token` of one order, as it was listed")
+	flags.BoolVar(&f.Exists, "exists", false, "the gateway has an invoice for the order")
+	absent := flags.Bool("absent", false, "the gateway has none")
+	invoice := flags.String("invoice", "", "a `file` with the invoice as JSON, for later calls; - for stdin")
+	flags.StringVar(&f.By, "by", "", "the `name` of who found out, which is kept")
+	flags.StringVar(&f.Note, "note", "", "a `text` that is kept, such as the number of the invoice")
+	dryRun := flags.Bool("dry-run", false, "check everything, and change nothing")
+	margin := marginFlag(flags)
 	_ = c.MarkFlagRequired("by") // fails only for a flag that does not exist
-	c.MarkFlagsMutuallyExclusive("exists", "absent", "from")
-	c.MarkFlagsOneRequired("exists", "absent", "from")
-	for _, name := range []string{"token", "merchant"} {
+	c.MarkFlagsOneRequired("from", "token")
+	for _, name := range []string{"token", "exists", "absent", "invoice"} {
 		c.MarkFlagsMutuallyExclusive("from", name)
 	}
-	c.MarkFlagsMutuallyExclusive("token", "merchant")
-	c.MarkFlagsMutuallyExclusive("invoice", "absent", "from")
-	return s.runs(c, ordersTimeout, func(ctx context.Context, args []string) error {
-		r.finding.Margin = max(*r.margin, 1) // 0 would be the default
-		switch {
-		case strings.TrimSpace(r.finding.By) == "":
-			return usage("--by is blank")
-		case r.absent && len(args) > 0:
-			return usage("--absent needs the --token with which the order was listed before it was looked up, and not its name: it may have been sent again since")
-		case r.from != "" && len(args) > 0, r.from == "" && (len(args) > 0) == (r.token != ""):
-			return usage("give --from, --token or the ORDER")
+	return s.runs(c, ordersTimeout, func(ctx context.Context, _ []string) (err error) {
+		f.Margin = cmp.Or(*margin, 1) // 0 would be the default
+		if *from != "" {
+			return s.resolveFile(ctx, *from, f, *dryRun)
 		}
-		return s.resolve(ctx, &r, strings.Join(args, ""))
-	})
-}
-
-// A resolve has the flags of the command.
-type resolve struct {
-	from, token, invoice string
-	merchant             *string
-	margin               *time.Duration
-	absent, dryRun       bool
-	finding              gateway.Finding
-}
-
-func (s *session) resolve(ctx context.Context, r *resolve, id string) (err error) {
-	var all []sqlguard.Resolution
-	var lines []int // of these, or none
-	done := resolvedRecord{DryRun: r.dryRun}
-	if r.from != "" {
-		if all, lines, done.Left, err = s.findings(r); err != nil {
-			return err
+		if f.Exists == *absent {
+			return usage("give --exists or --absent")
 		}
-	} else if r.invoice != "" {
-		if r.finding.Invoice, err = s.invoiceFile(r.invoice); err != nil {
-			return err
+		if *invoice != "" {
+			text, err := s.input(*invoice)
+			if err == nil {
+				f.Invoice, err = invoiceOf(text)
+			}
+			if err != nil {
+				return usage("--invoice: %w", err)
+			}
 		}
-	}
-	guard, err := s.guard(ctx)
-	if err != nil {
-		return err
-	}
-	if r.from == "" {
-		o, err := r.order(ctx, guard, id)
+		o, err := orderOf(*token)
 		if err != nil {
 			return err
 		}
-		all = []sqlguard.Resolution{{Order: o, Finding: r.finding}}
-	}
-	if r.dryRun {
-		err = guard.CheckAll(ctx, all)
-	} else if len(all) > 0 {
-		err = guard.ResolveAll(ctx, all)
-	}
-	if refusals := onLines(err, lines); refusals != nil {
-		return fmt.Errorf("nothing was changed:\n%w\nList these orders again with gateway orders pending or show, and look them up again", refusals)
-	}
-	if err != nil {
-		return fmt.Errorf("the findings may have been recorded or not, all of them or none; run it again with --dry-run to see: %w", err)
-	}
-	for _, one := range all {
-		if one.Finding.Exists {
-			done.Exist++
-		} else {
-			done.Absent++
-		}
-	}
-	return s.printDone(done)
+		return s.resolve(ctx, []sqlguard.Resolution{{Order: o, Finding: f}}, nil, 0, *dryRun)
+	})
 }
 
 // A resolvedRecord is the result of resolve.
@@ -130,107 +82,108 @@ type resolvedRecord struct {
 	DryRun bool `json:"dryRun"`
 }
 
-// order returns the order of --token, or the named one as it is now.
-func (r *resolve) order(ctx context.Context, guard *sqlguard.Guard, id string) (gateway.OrderStatus, error) {
-	if r.token == "" {
-		return known(ctx, guard, *r.merchant, id)
-	}
-	o, err := sqlguard.ParseToken(strings.TrimSpace(r.token))
+// resolve records findings, all or none. The lines are those of a file.
+func (s *session) resolve(ctx context.Context, all []sqlguard.Resolution, lines []int, left int, dryRun bool) error {
+	guard, err := s.guard(ctx)
 	if err != nil {
-		return o, usage("--token is not a whole token: copy it again from orders pending")
+		return err
 	}
-	return o, nil
+	if dryRun {
+		err = guard.CheckAll(ctx, all)
+	} else {
+		err = guard.ResolveAll(ctx, all)
+	}
+	if refusals := onLines(err, lines); refusals != nil {
+		return fmt.Errorf("nothing was changed:\n%w\nList these orders again with gateway orders pending or show, and look them up again", refusals)
+	}
+	if err != nil {
+		return fmt.Errorf("the findings may have been recorded or not, all of them or none; run it again with --dry-run to see: %w", err)
+	}
+	done := resolvedRecord{Left: left, DryRun: dryRun}
+	for _, one := range all {
+		if one.Finding.Exists {
+			done.Exist++
+		} else {
+			done.Absent++
+		}
+	}
+	return s.printDone(done)
 }
 
-// findings reads the file of --from. It returns the line of each finding, and how many rows have no finding yet.
-func (s *session) findings(r *resolve) (all []sqlguard.Resolution, lines []int, left int, err error) {
-	rows, err := s.readLines(r.from, 2, "token", "finding", "invoice", "order")
+// orderOf returns the order of a token.
+func orderOf(token string) (gateway.OrderStatus, error) {
+	o, err := sqlguard.ParseToken(strings.TrimSpace(token))
 	if err != nil {
-		return nil, nil, 0, err
+		err = usage("the token is missing, or not whole: copy it again from orders pending")
 	}
+	return o, err
+}
+
+// resolveFile records the findings of a file. The finding f has what all of them share.
+func (s *session) resolveFile(ctx context.Context, name string, f gateway.Finding, dryRun bool) error {
+	rows, err := s.readLines(name, 2, "token", "finding", "invoice", "order")
+	if err != nil {
+		return err
+	}
+	var all []sqlguard.Resolution
+	var lines []int
 	var wrong []error
-	lineOf := map[[2]string]int{} // of an order
-	listed := map[string]bool{}   // the orders of the file, as pending lists them
+	left := 0
+	listed := map[string]bool{} // the orders of the file, as pending lists them
 	for _, l := range rows {
-		if o, err := sqlguard.ParseToken(strings.TrimSpace(l.cells[0])); err == nil {
+		if o, err := orderOf(l.cells[0]); err == nil {
 			listed[guarded(printable(o.OrderID))] = true
 		}
 	}
 	for _, l := range rows {
-		o, f, err := r.row(l)
+		o, finding, err := rowOf(l, f)
 		if shown := l.cells[3]; err == nil && shown != guarded(printable(o.OrderID)) && listed[shown] {
 			err = fmt.Errorf("the token belongs to another order than %q: a column was sorted by itself; list the orders again", shown)
 		}
-		key := [2]string{o.Merchant, o.OrderID}
-		if before := lineOf[key]; err == nil && before > 0 {
-			err = fmt.Errorf("it is on line %d too", before)
-		}
-		if err != nil {
-			if o.OrderID != "" {
-				err = fmt.Errorf("order %q: %w", o.OrderID, err)
-			}
+		switch {
+		case err != nil && o.OrderID != "":
+			wrong = append(wrong, &lineError{l.number, fmt.Errorf("order %q: %w", o.OrderID, err)})
+		case err != nil:
 			wrong = append(wrong, &lineError{l.number, err})
-			continue
-		}
-		lineOf[key] = l.number
-		if f == nil {
+		case finding == nil:
 			left++
-		} else {
-			all, lines = append(all, sqlguard.Resolution{Order: o, Finding: *f}), append(lines, l.number)
+		default:
+			all, lines = append(all, sqlguard.Resolution{Order: o, Finding: *finding}), append(lines, l.number)
 		}
 	}
 	if len(wrong) > 0 {
-		return nil, nil, 0, usage("nothing was changed:\n%w", errors.Join(wrong...))
+		return usage("nothing was changed:\n%w", errors.Join(wrong...))
 	}
-	return all, lines, left, nil
+	return s.resolve(ctx, all, lines, left, dryRun)
 }
 
-// row reads a row; the finding is nil if there is none yet.
-func (r *resolve) row(l line) (o gateway.OrderStatus, f *gateway.Finding, err error) {
-	token, finding, invoice := strings.TrimSpace(l.cells[0]), strings.ToLower(strings.TrimSpace(l.cells[1])), strings.TrimSpace(l.cells[2])
-	if o, err = sqlguard.ParseToken(token); err != nil {
-		return o, nil, errors.New("the token is missing, or not whole: copy the row again from orders pending")
+// rowOf reads a row; the finding is nil if there is none yet.
+func rowOf(l line, found gateway.Finding) (o gateway.OrderStatus, f *gateway.Finding, err error) {
+	if o, err = orderOf(l.cells[0]); err != nil {
+		return o, nil, err
 	}
-	found := r.finding
+	finding, invoice := strings.ToLower(strings.TrimSpace(l.cells[1])), strings.TrimSpace(l.cells[2])
 	switch found.Exists = finding == findsExists; {
 	case finding == "" && invoice == "":
 		return o, nil, nil
 	case finding != findsExists && finding != findsAbsent:
 		return o, nil, errors.New("the finding is exists, absent or empty")
-	case invoice == "":
-		return o, &found, nil
-	case !found.Exists:
-		return o, nil, errors.New("an order that is absent has no invoice")
+	case invoice != "":
+		found.Invoice, err = invoiceOf([]byte(invoice))
 	}
-	found.Invoice, err = invoiceOf([]byte(invoice))
 	return o, &found, err
-}
-
-// invoiceFile reads the file of --invoice.
-func (s *session) invoiceFile(name string) (json.RawMessage, error) {
-	text, err := s.input(name)
-	if err == nil {
-		text, err = invoiceOf(text)
-	}
-	if err != nil {
-		return nil, usage("--invoice: %w", err)
-	}
-	return text, nil
 }
 
 // invoiceOf returns the JSON of an invoice.
 func invoiceOf(text []byte) (json.RawMessage, error) {
-	const most = 64 << 10 // what the guard keeps
 	var members map[string]json.RawMessage
 	switch {
-	case len(text) > most:
-		return nil, errors.New("the invoice has more than 64 KiB")
 	case json.Unmarshal(text, &members) != nil:
 		return nil, errors.New("the invoice is not a JSON object")
 	case members["result"] != nil && members["message"] != nil:
 		return nil, errors.New(`the invoice is a whole response: give only its member "result"`)
 	}
-	return bytes.TrimSpace(text), nil
+	return text, nil
 }
 
 // onLines returns the refusals that are joined in an error, with their lines if there are any; nil if there is no refusal.

@@ -16,25 +16,25 @@ import (
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
+// Key is the API key that a mock accepts.
+const Key = "test-key" // #nosec G101 -- for tests
+
 // A Mock serves the gateway under /gateway and the API for tests under /_mock. It is safe for concurrent use.
 type Mock struct {
-	options []gatewaytest.Option
-	api     http.Handler
+	api http.Handler
 
 	mu     sync.Mutex
 	server *gatewaytest.Server // replaced by a reset
 }
 
-// New returns a mock that accepts an API key and starts with a seed. It returns an error for a key that
-// [gatewaytest.WithAPIKey] refuses.
-func New(key string, seed gatewaytest.Seed) (*Mock, error) {
-	m := &Mock{options: []gatewaytest.Option{gatewaytest.WithSeed(seed)}}
-	if err := try(func() { m.options = append(m.options, gatewaytest.WithAPIKey(key)) }); err != nil {
-		return nil, err
-	}
-	m.server, m.api = gatewaytest.NewMemoryServer(m.options...), m.newAPI()
-	return m, nil
+// New returns a mock.
+func New() *Mock {
+	m := &Mock{server: newServer()}
+	m.api = m.newAPI()
+	return m
 }
+
+func newServer() *gatewaytest.Server { return gatewaytest.NewMemoryServer(gatewaytest.WithAPIKey(Key)) }
 
 // ServeHTTP implements [http.Handler].
 func (m *Mock) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -58,7 +58,7 @@ func (m *Mock) current() *gatewaytest.Server {
 func (m *Mock) reset() {
 	m.mu.Lock()
 	old := m.server
-	m.server = gatewaytest.NewMemoryServer(m.options...)
+	m.server = newServer()
 	m.mu.Unlock()
 	old.Close()
 }
@@ -78,10 +78,7 @@ func try(do func()) (err error) {
 	return nil
 }
 
-// maxBody is the size of the largest body of a request, in bytes. The client reads as much of a response by default.
-const maxBody = 8 << 20
-
-// newAPI returns the API for tests. A page of another site cannot change anything from a browser.
+// newAPI returns the API for tests.
 func (m *Mock) newAPI() http.Handler {
 	mux := http.NewServeMux()
 	for route, handle := range map[string]func(*http.Request) (any, error){
@@ -107,7 +104,7 @@ func (m *Mock) newAPI() http.Handler {
 			}
 		})
 	}
-	return http.MaxBytesHandler(http.NewCrossOriginProtection().Handler(mux), maxBody)
+	return mux
 }
 
 // read decodes the body of a request, a JSON object, into a struct.
