@@ -95,17 +95,17 @@ func (s *shop) choose(r *http.Request, o order) (gateway.InvoiceRequest, string,
 		return request, "", badInput("Please enter an email address.")
 	}
 	p, _ := productByID(o.Product)
-	q, err := s.quote(r.Context(), p)
+	offers, err := s.quote(r.Context(), p)
 	if err != nil {
 		return request, "", err
 	}
-	i := slices.IndexFunc(q.Offers, func(o offer) bool { return o.Pair.ID == r.PostFormValue("pair") })
-	if i < 0 || q.Offers[i].Problem != "" {
+	i := slices.IndexFunc(offers, func(o offer) bool { return o.Pair.ID == r.PostFormValue("pair") })
+	if i < 0 || offers[i].Problem != "" {
 		return request, "", badInput("Please choose one of the coins below.")
 	}
 	return gateway.InvoiceRequest{
-		OrderID: o.ID, Price: p.Price, BaseCurrency: p.Currency, Amount: q.Offers[i].Amount,
-		CoinSymbol: q.Offers[i].Pair.Coin.Symbol, NetworkName: q.Offers[i].Pair.Network.Name,
+		OrderID: o.ID, Price: p.Price, BaseCurrency: p.Currency, Amount: offers[i].Amount,
+		CoinSymbol: offers[i].Pair.Coin.Symbol, NetworkName: offers[i].Pair.Network.Name,
 	}, email.Address, nil
 }
 
@@ -116,29 +116,19 @@ type offer struct {
 	Problem string // why the buyer cannot choose it; "" if they can
 }
 
-// A quote holds the offers for a price at one time.
-type quote struct {
-	Offers []offer
-	Age    time.Duration // of the rates
-}
-
 // maxPlaces limits the decimal places of an amount, which the buyer may have to enter by hand.
 const maxPlaces = 8
 
 // quote returns the offers for a product. Coins that are off, or have no rate, are left out.
-func (s *shop) quote(ctx context.Context, p product) (quote, error) {
+func (s *shop) quote(ctx context.Context, p product) (all []offer, err error) {
 	catalog, err1 := s.catalog.Get(ctx)
 	rates, err2 := s.rates.Get(ctx)
 	if err := errors.Join(err1, err2); err != nil {
-		return quote{}, err
-	}
-	q := quote{Age: time.Since(rates.FetchedAt).Truncate(time.Second)}
-	if q.Age > maxRateAge {
-		return quote{}, errors.New("the exchange rates are too old to fix an amount: " + q.Age.String())
+		return nil, err
 	}
 	offers, err := pricing.NewOffers(catalog, rates, p.Price, p.Currency)
 	if err != nil {
-		return quote{}, err
+		return nil, err
 	}
 	for _, of := range offers.All() {
 		limit, isLimit := errors.AsType[*pricing.LimitError](of.Err)
@@ -149,64 +139,34 @@ func (s *shop) quote(ctx context.Context, p product) (quote, error) {
 		case of.Err != nil:
 			continue
 		}
-		q.Offers = append(q.Offers, o)
+		all = append(all, o)
 	}
-	return q, nil
-}
-
-// Coins returns the offers by coin.
-func (q quote) Coins() (coins [][]offer) {
-	for _, o := range q.Offers {
-		at := slices.IndexFunc(coins, func(c []offer) bool { return c[0].Pair.Coin.Symbol == o.Pair.Coin.Symbol })
-		if at < 0 {
-			at, coins = len(coins), append(coins, nil)
-		}
-		coins[at] = append(coins[at], o)
-	}
-	return coins
+	return all, nil
 }
 
 // An offersPage is the page on which the buyer chooses a coin.
 type offersPage struct {
 	Order         order
 	Product       product
-	Quote         quote
+	Offers        []offer
 	Chosen, Email string // of the form
 	Problem       string // with the form that was sent
-	Last          string // what became of the last choice
-	Losing        bool   // whether the demo loses the next response
+	Again         bool   // whether the last choice was not ordered
 }
 
 // showOffers shows the offers for an order that can be sent. The problem with the form is nil for none.
 func (s *shop) showOffers(w http.ResponseWriter, r *http.Request, o order, status gateway.OrderStatus, wrong *problem) error {
 	p, _ := productByID(o.Product)
-	q, err := s.quote(r.Context(), p)
+	offers, err := s.quote(r.Context(), p)
 	if err != nil {
 		return err
 	}
-	page := offersPage{
-		Order: o, Product: p, Quote: q, Chosen: r.PostFormValue("pair"), Email: cmp.Or(r.PostFormValue("email"), o.Email), Losing: r.Form.Has("losing"),
-	}
+	page := offersPage{Order: o, Product: p, Offers: offers, Chosen: r.PostFormValue("pair"), Email: cmp.Or(r.PostFormValue("email"), o.Email)}
+	code := http.StatusOK
 	if wrong != nil {
-		page.Problem = wrong.text
-		return s.render(w, r, wrong.status, "offers", "Choose how to pay", page)
+		page.Problem, code = wrong.text, wrong.status
+	} else {
+		page.Again = status.Attempts > 0
 	}
-	page.Last = lastChoice(status)
-	return s.render(w, r, http.StatusOK, "offers", "Choose how to pay", page)
-}
-
-// lastChoice returns what became of the last invoice of an order that can be sent.
-func lastChoice(status gateway.OrderStatus) string {
-	what := ""
-	switch {
-	case status.Attempts == 0:
-		return ""
-	case status.Resolved.After(status.Begun):
-		what = "We have looked up your last choice: the payment service has made no invoice."
-	case status.Record.Outcome == gateway.OutcomeRejected:
-		what = "The payment service refused your last choice."
-	default:
-		what = "Your last choice did not reach the payment service."
-	}
-	return what + " Nothing was ordered, and there is nothing to pay. You can try again, or choose another coin."
+	return s.render(w, r, code, "offers", "Choose how to pay", page)
 }

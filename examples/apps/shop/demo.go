@@ -32,13 +32,3 @@ func connectTo(demo *gatewaytest.Server) connector {
 		return gateway.New(demo.URL, demo.APIKey, append(opts, gateway.WithHTTPClient(&http.Client{Transport: demo.Transport()}))...)
 	}
 }
-
-// loseNextResponse makes the stand-in create the next invoice and lose its response: the case for which the
-// order guard is made.
-func (s *shop) loseNextResponse(w http.ResponseWriter, r *http.Request) error {
-	if s.demo == nil {
-		return notFound()
-	}
-	s.demo.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultCommitThenDrop())
-	return redirect(w, r, "/orders/"+r.PathValue("id")+"?losing")
-}

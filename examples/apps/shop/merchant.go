@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -15,8 +14,8 @@ import (
 	"github.com/cryptogw/gateway/sqlguard"
 )
 
-// pageSize is the number of orders on a page.
-const pageSize = 50
+// mostOrders is how many orders a page of the merchant shows.
+const mostOrders = 100
 
 // An orderRow is an order in the merchant's list.
 type orderRow struct {
@@ -37,27 +36,14 @@ func (r orderRow) CanBePaid() bool {
 	return slices.Contains([]string{"pay", "nodetails", "late", "paid"}, r.View)
 }
 
-// An ordersPage is the merchant's list of orders.
-type ordersPage struct {
-	Pending sqlguard.PendingSummary
-	Orders  []orderRow
-	Newer   int // the number of the page; 0 for none
-	Older   int
-}
-
 // showOrders shows how many orders are to be looked up, and what buyers have ordered, newest first.
 func (s *shop) showOrders(w http.ResponseWriter, r *http.Request) error {
-	number, _ := strconv.Atoi(r.FormValue("page"))
-	number = min(max(number, 1), 1_000_000)
 	pending, err1 := s.guard.PendingSummary(r.Context())
-	all, err2 := s.orders.ordered(r.Context(), pageSize+1, (number-1)*pageSize)
+	all, err2 := s.orders.ordered(r.Context(), mostOrders)
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
-	page := ordersPage{Pending: pending, Newer: number - 1}
-	if len(all) > pageSize {
-		all, page.Older = all[:pageSize], number+1
-	}
+	var rows []orderRow
 	for _, o := range all {
 		status, err := s.guard.Order(r.Context(), "", o.ID)
 		if err != nil {
@@ -67,9 +53,9 @@ func (s *shop) showOrders(w http.ResponseWriter, r *http.Request) error {
 		if row.View == "nodetails" {
 			_, row.Trouble = detailsOf(status)
 		}
-		page.Orders = append(page.Orders, row)
+		rows = append(rows, row)
 	}
-	return s.render(w, r, http.StatusOK, "orders", "Orders", page)
+	return s.render(w, r, http.StatusOK, "orders", "Orders", map[string]any{"Pending": pending, "Orders": rows})
 }
 
 // setPaid records whether the merchant has seen the payment of an order. The interface reports none.
@@ -94,9 +80,8 @@ func (o unknownOrder) Sent() []gateway.OrderRecord { return append(o.Earlier, o.
 
 // showUnknown shows the orders to look up, those that have waited longest first.
 func (s *shop) showUnknown(w http.ResponseWriter, r *http.Request) error {
-	summary, err1 := s.guard.PendingSummary(r.Context())
-	pending, err2 := s.guard.Pending(r.Context(), gateway.PendingQuery{Most: pageSize})
-	if err := errors.Join(err1, err2); err != nil {
+	pending, err := s.guard.Pending(r.Context(), gateway.PendingQuery{Most: mostOrders})
+	if err != nil {
 		return err
 	}
 	var all []unknownOrder
@@ -105,8 +90,7 @@ func (s *shop) showUnknown(w http.ResponseWriter, r *http.Request) error {
 		from := status.SentUntil.Add(s.margin)
 		all = append(all, unknownOrder{status, sqlguard.Token(status), o.Email, from, status.GuardReadAt.After(from)})
 	}
-	page := map[string]any{"Orders": all, "Count": summary.Count, "Done": r.FormValue("done")}
-	return s.render(w, r, http.StatusOK, "unknown", "Orders to look up", page)
+	return s.render(w, r, http.StatusOK, "unknown", "Orders to look up", map[string]any{"Orders": all, "Done": r.FormValue("done")})
 }
 
 // resolve records what the merchant has found at the gateway. The token is the order as the page has shown it,

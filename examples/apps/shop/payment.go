@@ -62,12 +62,11 @@ func detailsOf(status gateway.OrderStatus) (gateway.InvoiceDetails, error) {
 
 // An orderPage is the page of an order that was sent, or cannot be sent any more.
 type orderPage struct {
-	Order         order
-	Request       gateway.InvoiceRequest // as it was sent
-	View          string                 // the part of order.html that is shown
-	Details       gateway.InvoiceDetails // with the view "pay"
-	Ends          time.Time              // of the time to pay
-	Confirmations int                    // 0 if unknown
+	Order   order
+	Request gateway.InvoiceRequest // as it was sent
+	View    string                 // the part of order.html that is shown
+	Details gateway.InvoiceDetails // with the view "pay"
+	Ends    time.Time              // of the time to pay
 }
 
 // showOrder shows the page of an order in its state: the same after a reload, a restart and a week.
@@ -79,11 +78,6 @@ func (s *shop) showOrder(w http.ResponseWriter, r *http.Request, o order) error 
 	page := newOrderPage(o, status)
 	if page.View == "choose" {
 		return s.showOffers(w, r, o, status, nil)
-	}
-	if catalog, err := s.catalog.Get(r.Context()); err == nil && page.View == "pay" {
-		if pair, ok := catalog.Find(page.Request.CoinSymbol, page.Request.NetworkName); ok {
-			page.Confirmations = pair.Confirmations
-		}
 	}
 	title := map[string]string{
 		"sending": "Your order is being sent", "unknown": "We are checking your order", "pay": "Pay your order", "nodetails": "Your order is saved",

@@ -14,44 +14,27 @@ import (
 
 func TestReadDetails(t *testing.T) {
 	t.Parallel()
-	tests := []struct {
-		name, body, want string // the details as JSON
-		err              string
-	}{
-		{
-			"an address with an amount", `{"address":"bc1q","amount":"0.1","more":[1]}`,
-			`{"address":"bc1q","amount":"0.1"}`, "",
-		},
-		{
-			"a tag, an amount as a number, and the end of the invoice", `{"address":"r9","tag":"77","amount":34.410247,"expiresAt":"2026-01-02T15:04:05Z"}`,
-			`{"address":"r9","tag":"77","amount":"34.410247","expiresAt":"2026-01-02T15:04:05Z"}`, "",
-		},
-		{
-			"the page of the payment service", `{"paymentUrl":"https://pay.example/1"}`,
-			`{"paymentUrl":"https://pay.example/1"}`, "",
-		},
-		{"only an identifier", `{"id":"7"}`, "", "neither address nor paymentUrl"},
-		{"an address without an amount", `{"address":"bc1q"}`, "", "no amount"},
-		{"an amount of nothing", `{"address":"bc1q","amount":"0"}`, "", "no amount"},
-		{"an amount that takes all memory", `{"address":"bc1q","amount":"1e999999999"}`, "", "cannot be read"},
-		{"an amount that is none", `{"address":"bc1q","amount":"much"}`, "", "cannot be read"},
-		{"a text", `"bc1q"`, "", "cannot be read"},
-		{"nothing", ``, "", "cannot be read"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			d, err := readDetails(json.RawMessage(test.body))
-			if test.err != "" {
-				assert.ErrorContains(t, err, test.err)
-				assert.Zero(t, d)
-				return
-			}
-			assert.NoError(t, err)
-			text, err := json.Marshal(d)
-			assert.NoError(t, err)
-			assert.Equal(t, test.want, string(text))
-		})
+	for body, want := range map[string]string{ // the details as JSON, or the error
+		`{"address":"bc1q","amount":"0.1","more":[1]}`:          `{"address":"bc1q","amount":"0.1"}`,
+		`{"address":"r9","tag":"77","amount":34.410247}`:        `{"address":"r9","tag":"77","amount":"34.410247"}`,
+		`{"paymentUrl":"https://pay.example/1"}`:                `{"paymentUrl":"https://pay.example/1"}`,
+		`{"paymentUrl":"p","expiresAt":"2026-01-02T15:04:05Z"}`: `{"paymentUrl":"p","expiresAt":"2026-01-02T15:04:05Z"}`,
+		`{"id":"7"}`:                                "the invoice has neither address nor paymentUrl",
+		`{"address":"bc1q"}`:                        "the invoice has no amount",
+		`{"address":"bc1q","amount":"0"}`:           "the invoice has no amount",
+		`{"address":"bc1q","amount":"1e999999999"}`: "the invoice cannot be read",
+		`"bc1q"`: "the invoice cannot be read",
+		``:       "the invoice cannot be read",
+	} {
+		d, err := readDetails(json.RawMessage(body))
+		if err != nil {
+			assert.ErrorContains(t, err, want)
+			assert.Zero(t, d)
+			continue
+		}
+		text, err := json.Marshal(d)
+		assert.NoError(t, err)
+		assert.Equal(t, want, string(text))
 	}
 }
 
@@ -66,34 +49,29 @@ func TestNewOrderPage(t *testing.T) {
 	noRequest := created(`{"paymentUrl":"https://pay.example/1"}`)
 	noRequest.Record.Request = gateway.InvoiceRequest{}
 	young, old := order{MadeAt: now}, order{MadeAt: now.Add(-orderLifetime)}
-	tests := []struct {
-		name   string
+	for name, test := range map[string]struct {
 		order  order
 		status gateway.OrderStatus
 		view   string
 	}{
-		{"an order that was never sent", young, gateway.OrderStatus{State: gateway.OrderFree}, "choose"},
-		{"an old order that was never sent", old, gateway.OrderStatus{State: gateway.OrderFree}, "expired"},
-		{"an order in flight", young, gateway.OrderStatus{State: gateway.OrderInFlight}, "sending"},
-		{"an old order of unknown outcome", old, gateway.OrderStatus{State: gateway.OrderUnknown}, "unknown"},
-		{"an invoice with a fee", young, created(payable), "pay"},
-		{"an old invoice", old, created(payable), "late"},
-		{"an invoice that has expired", young, created(`{"address":"ltc1","amount":"1","expiresAt":"2020-01-01T00:00:00Z"}`), "late"},
-		{"an invoice over more than the amount", young, created(`{"address":"ltc1","amount":"1.04"}`), "nodetails"},
-		{"an invoice over less than the amount", young, created(`{"address":"ltc1","amount":"0.96"}`), "nodetails"},
-		{"an invoice over the price and not the amount", young, created(`{"address":"ltc1","amount":"72"}`), "nodetails"},
-		{"an invoice that cannot be read", young, created(`[]`), "nodetails"},
-		{"an invoice that a person has found without its text", young, created(""), "nodetails"},
-		{"an invoice for one of several requests", young, noRequest, "nodetails"},
-		{"an order that is paid", order{MadeAt: old.MadeAt, Paid: true}, created(payable), "paid"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			p := newOrderPage(test.order, test.status)
-			assert.Equal(t, test.view, p.View)
-			assert.Equal(t, test.view == "pay", p.Details.Address != "", "only the page of a payment has an address")
-		})
+		"an order that was never sent":                        {young, gateway.OrderStatus{State: gateway.OrderFree}, "choose"},
+		"an old order that was never sent":                    {old, gateway.OrderStatus{State: gateway.OrderFree}, "expired"},
+		"an order in flight":                                  {young, gateway.OrderStatus{State: gateway.OrderInFlight}, "sending"},
+		"an old order of unknown outcome":                     {old, gateway.OrderStatus{State: gateway.OrderUnknown}, "unknown"},
+		"an invoice with a fee":                               {young, created(payable), "pay"},
+		"an old invoice":                                      {old, created(payable), "late"},
+		"an invoice that has expired":                         {young, created(`{"address":"ltc1","amount":"1","expiresAt":"2020-01-01T00:00:00Z"}`), "late"},
+		"an invoice over more than the amount":                {young, created(`{"address":"ltc1","amount":"1.04"}`), "nodetails"},
+		"an invoice over less than the amount":                {young, created(`{"address":"ltc1","amount":"0.96"}`), "nodetails"},
+		"an invoice over the price and not the amount":        {young, created(`{"address":"ltc1","amount":"72"}`), "nodetails"},
+		"an invoice that cannot be read":                      {young, created(`[]`), "nodetails"},
+		"an invoice that a person has found without its text": {young, created(""), "nodetails"},
+		"an invoice for one of several requests":              {young, noRequest, "nodetails"},
+		"an order that is paid":                               {order{MadeAt: old.MadeAt, Paid: true}, created(payable), "paid"},
+	} {
+		p := newOrderPage(test.order, test.status)
+		assert.Equal(t, test.view, p.View, name)
+		assert.Equal(t, test.view == "pay", p.Details.Address != "", "%s: only the page of a payment has an address", name)
 	}
 }
 
@@ -106,9 +84,8 @@ func TestShowQR(t *testing.T) {
 	h.pay(without, "LTC").has(t, "/qr.png")
 	h.gw.SetResult(gatewaytest.OpCreateInvoice, `{"address":"invented-address","tag":"77","amount":"{{amount}}"}`)
 	h.pay(withTag, "XRP").has(t, "Without it the payment is lost.")
-	assert.Equal(t, 404, h.do("GET", withTag+"/qr.png", nil, nothing).status)
-	assert.Equal(t, 200, h.do("GET", without+"/qr.png", nil, nothing).status)
-	_, err := s.orders.db.ExecContext(t.Context(), `UPDATE shop_orders SET made_at = made_at - 86401`)
-	assert.NoError(t, err)
-	assert.Equal(t, 404, h.do("GET", without+"/qr.png", nil, nothing).status, "after the time to pay")
+	assert.Equal(t, 404, h.get(withTag+"/qr.png").status)
+	assert.Equal(t, 200, h.get(without+"/qr.png").status)
+	s.age(t)
+	assert.Equal(t, 404, h.get(without+"/qr.png").status, "after the time to pay")
 }

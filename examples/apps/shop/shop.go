@@ -40,10 +40,8 @@ type config struct {
 	password string        // of the merchant's pages
 	margin   time.Duration // after an invoice was sent; before it has passed, nobody can find that there is none
 	ratesTTL time.Duration // how long exchange rates are kept
+	maxStale time.Duration // how old they may be to fix an amount
 }
-
-// maxRateAge is how old exchange rates may be that fix an amount.
-const maxRateAge = 30 * time.Second
 
 // retry bounds the calls to the gateway, so that a page waits at most a minute for its invoice.
 var retry = gateway.RetryPolicy{
@@ -74,7 +72,7 @@ func newShop(ctx context.Context, cfg config, connect connector, db *sql.DB, log
 	if s.catalog, err = pricing.NewCatalogCache(s.client, pricing.CacheOptions{TTL: time.Minute}); err != nil {
 		return nil, err
 	}
-	s.rates, err = pricing.NewRatesCache(s.client, pricing.CacheOptions{TTL: cfg.ratesTTL, MaxStale: maxRateAge})
+	s.rates, err = pricing.NewRatesCache(s.client, pricing.CacheOptions{TTL: cfg.ratesTTL, MaxStale: cfg.maxStale})
 	return s, err
 }
 
@@ -98,7 +96,6 @@ func (s *shop) handler() http.Handler {
 	mux.Handle("GET /orders/{id}", s.forOrder(s.showOrder))
 	mux.Handle("POST /orders/{id}/pay", s.forOrder(s.pay))
 	mux.Handle("GET /orders/{id}/qr.png", s.forOrder(s.showQR))
-	mux.Handle("POST /orders/{id}/lose", s.page(s.loseNextResponse))
 	mux.Handle("GET /admin", s.forMerchant(s.showOrders))
 	mux.Handle("POST /admin/paid", s.forMerchant(s.setPaid))
 	mux.Handle("GET /admin/unknown", s.forMerchant(s.showUnknown))
@@ -110,26 +107,13 @@ func (s *shop) handler() http.Handler {
 // A handler is an HTTP handler that may fail. It fails before it writes anything.
 type handler func(http.ResponseWriter, *http.Request) error
 
-// maxForm limits a form, in bytes. The largest has the JSON of an invoice.
-const maxForm = 256 << 10
-
-// page returns an HTTP handler that reads the form, and shows an error as a page.
+// page returns an HTTP handler that shows an error as a page. It sets no deadline, which would cut an invoice that is being sent.
 func (s *shop) page(h handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range headers {
 			w.Header().Set(name, value)
 		}
-		ctx, cancel := context.WithTimeout(r.Context(), 10*time.Second)
-		defer cancel()
-		r = r.WithContext(ctx)
-		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-		err := r.ParseForm()
-		if err != nil {
-			err = badInput("The form cannot be read.")
-		} else {
-			err = h(w, r)
-		}
-		if err != nil {
+		if err := h(w, r); err != nil {
 			s.showError(w, r, err)
 		}
 	})

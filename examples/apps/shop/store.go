@@ -63,8 +63,8 @@ func (s store) order(ctx context.Context, id string) (order, error) {
 }
 
 // ordered returns what buyers have ordered, newest first.
-func (s store) ordered(ctx context.Context, limit, offset int) (all []order, err error) {
-	rows, err := s.db.QueryContext(ctx, orderColumns+`WHERE email <> '' ORDER BY made_at DESC, id LIMIT ? OFFSET ?`, limit, offset)
+func (s store) ordered(ctx context.Context, most int) (all []order, err error) {
+	rows, err := s.db.QueryContext(ctx, orderColumns+`WHERE email <> '' ORDER BY made_at DESC, id LIMIT ?`, most)
 	if err != nil {
 		return nil, err
 	}
