@@ -1,7 +1,6 @@
 // Command quickstart shows the main tasks of a merchant: the catalog, the rates,
-// the balance, an invoice and a withdrawal. Without a gateway in the environment
-// it starts a stand-in; with one it only reads. With --lose it shows what becomes of an
-// order whose response is lost.
+// the balance and an invoice. Without a gateway in the environment it starts a stand-in;
+// with one it only reads. With --lose it shows what becomes of an order whose response is lost.
 package main
 
 import (
@@ -76,16 +75,7 @@ func run(ctx context.Context, stdout io.Writer) error {
 	if err := read(ctx, client, stdout); err != nil {
 		return err
 	}
-	if err := invoice(ctx, client, stdout); err != nil {
-		return err
-	}
-	id := gw.AddWithdrawal(gatewaytest.Withdrawal{
-		Destination: "TQn9Y2khEsLJW1ChVWFMSMeRDow5KcbLSE", Amount: "50", Fee: "1", Coin: "USDT", Network: "Tron",
-	})
-	if err := gw.SetStatusAfterRequests(id, 3, "COMPLETED"); err != nil {
-		return err
-	}
-	return watch(ctx, client, id, stdout)
+	return invoice(ctx, client, stdout)
 }
 
 // read prints the catalog, the rates and the balance.
@@ -143,19 +133,6 @@ func invoice(ctx context.Context, client *gateway.Client, stdout io.Writer) erro
 	id, _ := created.Text("id") // the response format is undocumented
 	fmt.Fprintf(stdout, "\nInvoice %s for order %s: %s usd, which is %s %s\n", id, created.OrderID, price.StringFixed(2), amount, pair.Coin.Symbol)
 	return nil
-}
-
-// watch prints the changes of a withdrawal until it has ended. The intervals are
-// short because the stand-in is fast; the default minimum is 2 seconds.
-func watch(ctx context.Context, client *gateway.Client, id string, stdout io.Writer) error {
-	fmt.Fprintf(stdout, "\nWithdrawal %s\n", id)
-	_, err := client.WaitWithdrawal(ctx, id, gateway.WaitOptions{
-		MinInterval: 20 * time.Millisecond, MaxInterval: 100 * time.Millisecond,
-		Changed: func(w *gateway.Withdrawal) {
-			fmt.Fprintf(stdout, "%s: %s %s to %s\n", w.Status, w.Amount, w.Coin, w.Destination)
-		},
-	})
-	return err
 }
 
 // rateIn returns a rate as text; a coin can be without one.

@@ -12,9 +12,8 @@ import (
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
-// Lines of what the program reads, and of what it writes at a stand-in.
-const (
-	reading = `
+// reading has lines of what the program reads.
+const reading = `
 Coins and networks
 COIN  NETWORK                  FEE      MIN WITHDRAW  MAX WITHDRAW
 BTC   Bitcoin                  0.0002   0.001         5
@@ -28,24 +27,10 @@ COIN  NETWORK                  AMOUNT
 BTC   Bitcoin                  0.48215003
 ETH   Ethereum                 3.250000000000000001
 `
-	writing = `
-Invoice ID for order order-1: 25.00 usd, which is 24.995001 USDT
 
-Withdrawal ID
-PENDING: 50 USDT to TQn9Y2khEsLJW1ChVWFMSMeRDow5KcbLSE
-COMPLETED: 50 USDT to TQn9Y2khEsLJW1ChVWFMSMeRDow5KcbLSE
-`
-)
-
-var anID = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
-
-// call runs the program with a gateway, or with none configured if gw is nil, and
-// returns its output.
+// call runs the program with a gateway, or with none configured if its URL is empty, and returns its output.
 func call(t *testing.T, gw *gatewaytest.Server) (string, error) {
 	t.Helper()
-	if gw == nil {
-		gw = &gatewaytest.Server{}
-	}
 	t.Setenv("GATEWAY_BASE_URL", gw.URL)
 	t.Setenv("GATEWAY_API_KEY", gw.APIKey)
 	t.Setenv("GATEWAY_API_KEY_FILE", "")
@@ -54,73 +39,28 @@ func call(t *testing.T, gw *gatewaytest.Server) (string, error) {
 	return stdout.String(), err
 }
 
-// standIn returns a stand-in that is closed when the test ends.
-func standIn(t *testing.T) *gatewaytest.Server {
-	t.Helper()
+// With a stand-in it creates an invoice; with a configured gateway it must not.
+func TestRun(t *testing.T) {
 	gw := gatewaytest.NewServer()
-	t.Cleanup(gw.Close)
-	return gw
-}
-
-// assertReads asserts the lines about reads.
-func assertReads(t *testing.T, stdout string) {
-	t.Helper()
+	defer gw.Close()
+	standIn, err := call(t, &gatewaytest.Server{})
+	require.NoError(t, err)
+	configured, err := call(t, gw)
+	require.NoError(t, err)
 	for lines := range strings.SplitSeq(reading, "…\n") {
-		assert.Contains(t, stdout, lines)
+		assert.Contains(t, standIn, lines)
+		assert.Contains(t, configured, lines)
 	}
-}
-
-func TestRun_standIn(t *testing.T) {
-	stdout, err := call(t, nil)
-	require.NoError(t, err)
-	assert.True(t, strings.HasPrefix(stdout, "No gateway is configured: this is a stand-in inside this process, and all its data is invented.\n"))
-	assertReads(t, stdout)
-	assert.True(t, strings.HasSuffix(anID.ReplaceAllString(stdout, "ID"), writing), stdout)
-}
-
-// With a configured gateway it must not create an invoice.
-func TestRun_configured(t *testing.T) {
-	gw := standIn(t)
-	stdout, err := call(t, gw)
-	require.NoError(t, err)
-	assert.True(t, strings.HasPrefix(stdout, "Using the gateway of GATEWAY_BASE_URL, read-only;"))
-	assertReads(t, stdout)
+	assert.Contains(t, standIn, "No gateway is configured: this is a stand-in inside this process, and all its data is invented.\n")
+	assert.Regexp(t, regexp.MustCompile(`\nInvoice [0-9a-f-]{36} for order order-1: 25.00 usd, which is 24.995001 USDT\n$`), standIn)
+	assert.Contains(t, configured, "Using the gateway of GATEWAY_BASE_URL, read-only;")
 	require.Len(t, gw.Requests(), 3)
 	for _, r := range gw.Requests() {
 		assert.Equal(t, "GET", r.Method)
 	}
-}
-
-func TestRun_refused(t *testing.T) {
-	for _, op := range []gatewaytest.Operation{gatewaytest.OpCoinNetworks, gatewaytest.OpExchangeRates, gatewaytest.OpBalance} {
-		gw := standIn(t)
-		gw.InjectFault(op, 1, gatewaytest.FaultRefuse(401, "unknown key"))
-		_, err := call(t, gw)
-		require.ErrorIs(t, err, gateway.ErrUnauthorized, op)
-	}
-}
-
-// The error states the outcome of the invoice.
-func TestInvoice_unknown(t *testing.T) {
-	t.Parallel()
-	gw := standIn(t)
-	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultCommitThenDrop())
-	client, err := gateway.New(gw.URL, gw.APIKey)
-	require.NoError(t, err)
-	var stdout strings.Builder
-	require.ErrorContains(t, invoice(t.Context(), client, &stdout), "invoice unknown: gateway: create_invoice: outcome unknown")
-	assert.Empty(t, stdout.String())
-}
-
-func TestWatch_failed(t *testing.T) {
-	t.Parallel()
-	gw := standIn(t)
-	id := gw.AddWithdrawal(gatewaytest.Withdrawal{Status: "FAILED", Destination: "T", Amount: "50", Fee: "1", Coin: "USDT"})
-	client, err := gateway.New(gw.URL, gw.APIKey)
-	require.NoError(t, err)
-	var stdout strings.Builder
-	require.ErrorContains(t, watch(t.Context(), client, id, &stdout), "the service reports FAILED")
-	assert.Equal(t, "\nWithdrawal "+id+"\nFAILED: 50 USDT to T\n", stdout.String())
+	gw.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.FaultRefuse(401, "unknown key"))
+	_, err = call(t, gw)
+	require.ErrorIs(t, err, gateway.ErrUnauthorized)
 }
 
 // A lost response is unknown, and the same call again sends nothing.
