@@ -13,7 +13,7 @@ import (
 )
 
 // maxFile is the largest size of a file with orders, in bytes.
-const maxFile = 64 << 20
+const maxFile = 16 << 20
 
 // A line is a row of a CSV file: the cells of the columns that were asked for, or "" where there is none.
 type line struct {

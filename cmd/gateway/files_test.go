@@ -89,7 +89,7 @@ func TestResolve_wrongFile(t *testing.T) {
 		"an invoice of text":        {header + one + ",exists," + secret + "\n", `line 2: order "A-1": the invoice is not a JSON object`},
 		"a whole response":          {header + one + `,exists,"{""message"":"""",""result"":{}}"` + "\n", `line 2: order "A-1": the invoice is a whole response: give only its member "result"`},
 		"many wrong lines":          {header + "x,,\n" + one + ",exists,\ny,,\n", "line 2: the token is missing, or not whole: copy it again from orders pending\nline 4: the token"},
-		"a large file":              {header + strings.Repeat("\n", maxFile), "it has more than 67108864 bytes"},
+		"a large file":              {header + strings.Repeat("\n", maxFile), "it has more than 16777216 bytes"},
 	} {
 		got := w.run(t, "resolve --by anna --margin 1s --from", file(t, test.text))
 		assert.Equal(t, exitUsage, got.code, name)
