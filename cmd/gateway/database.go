@@ -90,7 +90,7 @@ func (s *session) openSQLite(path string, create bool) (*sql.DB, error) {
 	path = filepath.Clean(path)
 	switch info, err := os.Stat(path); { // #nosec G703 -- whoever runs the command chooses the file
 	case errors.Is(err, fs.ErrNotExist) && create:
-		file, err := os.OpenFile(path, os.O_CREATE, 0o600) // #nosec G304 -- likewise; nobody else reads it
+		file, err := os.OpenFile(path, os.O_CREATE, 0o600) // #nosec G304 G703 -- likewise; nobody else reads it
 		if err != nil {
 			return nil, fmt.Errorf("the file of the database: %w", err)
 		}
