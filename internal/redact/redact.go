@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"cmp"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,13 +26,9 @@ const shortestKey = 8
 // A Redactor removes keys. The zero value removes nothing. It never changes and is
 // safe for concurrent use.
 type Redactor struct {
-	keys *keys // nil for none
-}
-
-// keys hides the keys behind a function, from package fmt and from reflection. It is behind a
-// pointer, so that copies of a Redactor are equal.
-type keys struct {
-	spellings func() []spelling // of every key, the longest first
+	// reveal returns the spellings of every key, the longest first: a function hides them from package fmt and
+	// from reflection, and behind a pointer it leaves copies of a Redactor equal. It is nil for no keys.
+	reveal *func() []spelling
 }
 
 // A spelling is how one encoder writes a key.
@@ -58,29 +55,32 @@ func (r Redactor) With(secrets ...Secret) Redactor {
 	}
 	slices.SortFunc(all, func(a, b spelling) int { return cmp.Or(len(b.text)-len(a.text), strings.Compare(a.text, b.text)) })
 	all = slices.CompactFunc(all, func(a, b spelling) bool { return a.text == b.text })
-	return Redactor{&keys{func() []spelling { return all }}}
+	reveal := func() []spelling { return all }
+	return Redactor{&reveal}
 }
 
 func (r Redactor) spellings() []spelling {
-	if r.keys == nil {
+	if r.reveal == nil {
 		return nil
 	}
-	return r.keys.spellings()
+	return (*r.reveal)()
 }
 
-// spellingsWithin returns those to look for in a text of length bytes: most texts of a
-// response are shorter than any key.
-func (r Redactor) spellingsWithin(length int) []spelling {
-	all := r.spellings()
-	if len(all) == 0 || length < len(all[len(all)-1].text) {
-		return nil
+var jsonEscapes = strings.NewReplacer(`"`, `\"`, `\`, `\\`)
+
+// spellings returns a key, which is printable ASCII, as it is and as JSON and URLs write it. Most keys have
+// one spelling: none of them changes letters, digits and - _ . ~
+func spellings(key string) []string {
+	query := url.QueryEscape(key)
+	if query == key {
+		return []string{key}
 	}
-	return all
+	return []string{key, jsonEscapes.Replace(key), query, url.PathEscape(key)}
 }
 
 // Text returns text without the keys.
 func (r Redactor) Text(text string) string {
-	for _, s := range r.spellingsWithin(len(text)) {
+	for _, s := range r.spellings() {
 		text = strings.ReplaceAll(text, s.text, Mask)
 	}
 	return text
@@ -88,12 +88,12 @@ func (r Redactor) Text(text string) string {
 
 // Contains reports whether [Redactor.Text] would change text.
 func (r Redactor) Contains(text string) bool {
-	return slices.ContainsFunc(r.spellingsWithin(len(text)), func(s spelling) bool { return strings.Contains(text, s.text) })
+	return slices.ContainsFunc(r.spellings(), func(s spelling) bool { return strings.Contains(text, s.text) })
 }
 
 // bytes is [Redactor.Text] for bytes. It returns text itself where nothing is found.
 func (r Redactor) bytes(text []byte) (clean []byte, found bool) {
-	for _, s := range r.spellingsWithin(len(text)) {
+	for _, s := range r.spellings() {
 		if bytes.Contains(text, s.bytes) {
 			text, found = bytes.ReplaceAll(text, s.bytes, []byte(Mask)), true
 		}
@@ -101,12 +101,15 @@ func (r Redactor) bytes(text []byte) (clean []byte, found bool) {
 	return text, found
 }
 
-// Snippet returns a copy of the first limit bytes of body, without the keys. It looks at
-// [Redactor.Overlap] bytes more, if body has them, so that a key across the limit is found.
-// The end of body may have been cut within a key: of one, 8 characters or more are removed
-// there.
+// Snippet returns a copy of the first limit bytes of body, without the keys. It looks at more bytes, if body
+// has them, so that a key across the limit is found. The end of body may have been cut within a key: of one,
+// 8 characters or more are removed there.
 func (r Redactor) Snippet(body []byte, limit int) []byte {
-	text, _ := r.bytes(body[:min(len(body), limit+r.Overlap())])
+	overlap := 0
+	if all := r.spellings(); len(all) > 0 {
+		overlap = len(all[0].text)
+	}
+	text, _ := r.bytes(body[:min(len(body), limit+overlap)])
 	text = r.withoutPart(text)
 	return bytes.Clone(text[:min(len(text), limit)])
 }
@@ -121,16 +124,6 @@ func (r Redactor) withoutPart(text []byte) []byte {
 		}
 	}
 	return text
-}
-
-// Overlap is how many bytes beyond the limit of a [Redactor.Snippet] may belong to
-// a key that begins before it.
-func (r Redactor) Overlap() int {
-	all := r.spellings()
-	if len(all) == 0 {
-		return 0
-	}
-	return len(all[0].text)
 }
 
 // Header returns a copy of h without the keys in its values.

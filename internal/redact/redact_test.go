@@ -9,8 +9,11 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
+	"github.com/cryptogw/gateway/internal/endpoint"
 	"github.com/cryptogw/gateway/internal/redact"
+	"github.com/cryptogw/gateway/internal/testing/invariant"
 )
 
 const (
@@ -28,6 +31,55 @@ func of(keys ...string) redact.Redactor {
 	return redact.New(secrets...)
 }
 
+// A key is behind a function, where nothing prints, encodes or finds it.
+func TestSecret(t *testing.T) {
+	t.Parallel()
+	secret := redact.NewSecret(key)
+	assert.Equal(t, key, secret.Reveal())
+	assert.Equal(t, []bool{false, true, true}, []bool{secret.IsEmpty(), redact.NewSecret("").IsEmpty(), redact.Secret{}.IsEmpty()})
+	for _, v := range []any{secret, &secret, struct{ hidden redact.Secret }{secret}, of(key, key+"2")} {
+		assert.Empty(t, invariant.Shows(v, key))
+	}
+}
+
+// A key, in whatever spelling, is in nothing that a redactor returns, wherever it is in a
+// text; and JSON stays JSON.
+func FuzzRedactor(f *testing.F) {
+	for _, key := range []string{key, oddKey, `back\slash-key`, `quote"key-77`, "aaaaaaaa", "12345678", `\\\\\\\\`, "abababab"} {
+		f.Add(key, "", "", 20)
+		f.Add(key, "a "+key[:7], key[1:]+" b", 9)
+		f.Add(key, `{"a":["`, `"],"b":1}`, 1000)
+		f.Add(key, `["\`, `"]`, 12)
+	}
+	f.Fuzz(func(t *testing.T, key, before, after string, limit int) {
+		// A key that could arise from the mask itself, or is too short, is not looked for.
+		if endpoint.APIKey(key) != "" || len(key) < 8 || strings.ContainsAny(key, "[]") || strings.Contains(redact.Mask, key) {
+			return
+		}
+		quoted, _ := jsontext.AppendQuote(nil, key)
+		for _, spelling := range []string{key, string(quoted[1 : len(quoted)-1]), url.QueryEscape(key), url.PathEscape(key)} {
+			text := before + spelling + after
+			limit := min(max(limit, 0), len(text))
+			got := map[string]string{
+				"text": of(key).Text(text), "snippet": string(of(key).Snippet([]byte(text), limit)), "cut text": string(of(key).Snippet([]byte(text[:limit]), 1<<20)),
+			}
+			if value := jsontext.Value(text); value.IsValid() {
+				clean := of(key).JSON(value)
+				require.True(t, clean.IsValid(), "%s became %s", text, clean)
+				got["JSON"] = string(clean)
+			}
+			for name, got := range got {
+				require.NotContains(t, got, spelling, "%s of %q", name, text)
+				require.NotContains(t, got, key, "%s of %q", name, text)
+			}
+			for n := len(spelling) - 1; n >= 8; n-- {
+				part := spelling[:n]
+				require.False(t, strings.HasSuffix(got["cut text"], part) && !strings.Contains(redact.Mask, part), "%q became %q", text[:limit], got["cut text"])
+			}
+		}
+	})
+}
+
 func TestRedactor_spellings(t *testing.T) {
 	t.Parallel()
 	r := of(oddKey)
@@ -37,50 +89,37 @@ func TestRedactor_spellings(t *testing.T) {
 		{"a query", `Key%2Ba%2Fb%3Dc%26d%3Ce%3Ef%27g%22h%5Ci%60j+k`},
 		{"a path", `Key+a%2Fb=c&d%3Ce%3Ef%27g%22h%5Ci%60j%20k`},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			for _, around := range []string{"%s", "a %s b", "%[1]s%[1]s", "Key+%s", `{"%s":"%[1]s"}`} {
-				text, want := fmt.Sprintf(around, tt.text), fmt.Sprintf(around, redact.Mask)
-				assert.Equal(t, want, r.Text(text))
-				assert.True(t, r.Contains(text))
-				assert.Equal(t, want, string(r.Snippet([]byte(text), len(text)+1)))
-			}
-			if value := jsontext.Value(`["a ` + tt.text + `"]`); value.IsValid() {
-				assert.Equal(t, `["a [REDACTED]"]`, string(r.JSON(value)))
-			}
-		})
+		for _, around := range []string{"%s", "a %s b", "%[1]s%[1]s", "Key+%s", `{"%s":"%[1]s"}`} {
+			text, want := fmt.Sprintf(around, tt.text), fmt.Sprintf(around, redact.Mask)
+			assert.Equal(t, want, r.Text(text), tt.name)
+			assert.True(t, r.Contains(text), tt.name)
+			assert.Equal(t, want, string(r.Snippet([]byte(text), len(text)+1)), tt.name)
+		}
+		if value := jsontext.Value(`["a ` + tt.text + `"]`); value.IsValid() {
+			assert.Equal(t, `["a [REDACTED]"]`, string(r.JSON(value)), tt.name)
+		}
 	}
 }
 
-// A key that is too short to be told from words is not looked for; the zero secret
-// has none.
+// A key that is too short to be told from words is not looked for; the zero secret has none.
 func TestNew_shortKeys(t *testing.T) {
 	t.Parallel()
 	const body = `{"message":"an error of 7654321"}`
-	for _, r := range []redact.Redactor{
-		{},
-		redact.New(redact.Secret{}), of(""), of("error", "7654321"), redact.Redactor{}.With(redact.NewSecret("error")),
-	} {
+	for _, r := range []redact.Redactor{redact.New(redact.Secret{}), of("error", "7654321"), redact.Redactor{}.With(redact.NewSecret("error"))} {
 		assert.Equal(t, redact.Redactor{}, r)
-		assert.Equal(t, body, r.Text(body))
+		assert.Equal(t, []string{body, body, body[:20]}, []string{r.Text(body), string(r.JSON(jsontext.Value(body))), string(r.Snippet([]byte(body), 20))})
 		assert.False(t, r.Contains(body))
-		assert.Equal(t, body, string(r.JSON(jsontext.Value(body))))
-		assert.Equal(t, body[:20], string(r.Snippet([]byte(body), 20)))
 		assert.Equal(t, http.Header{"X-Error": {body}}, r.Header(http.Header{"X-Error": {body}}))
-		assert.Zero(t, r.Overlap())
 	}
 	assert.Equal(t, "a [REDACTED]", of("7654321", "87654321").Text("a 87654321"), "8 characters are enough")
 }
 
 func TestRedactor_With(t *testing.T) {
 	t.Parallel()
-	const text = "first/key-1 second-key-2 third-key-3"
 	first := of("first/key-1")
 	second := first.With(redact.NewSecret("second-key-2"))
-	third := second.With(redact.NewSecret("third-key-3"))
-	assert.Equal(t, "[REDACTED] second-key-2 third-key-3", first.Text(text), "a redactor never changes")
-	assert.Equal(t, "[REDACTED] [REDACTED] third-key-3", second.Text(text))
-	assert.Equal(t, "[REDACTED] [REDACTED] [REDACTED]", third.Text(text))
+	assert.Equal(t, "[REDACTED] second-key-2", first.Text("first/key-1 second-key-2"), "a redactor never changes")
+	assert.Equal(t, "[REDACTED] [REDACTED]", second.Text("first/key-1 second-key-2"))
 	for _, keys := range [][]string{{"key-number-1", "key-number-12"}, {"key-number-12", "key-number-1"}} {
 		assert.Equal(t, "[REDACTED] [REDACTED]3", of(keys...).Text("key-number-12 key-number-13"), "the longest first")
 	}
@@ -107,16 +146,12 @@ func TestRedactor_Snippet(t *testing.T) {
 		{"half an escape at the end", "a " + escaped[:12], 99, "a [REDACTED]"},
 		{"a key and a part of it", key + key[:8], 99, "[REDACTED][REDACTED]"},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			body := []byte(tt.body)
-			got := of(key).Snippet(body, tt.limit)
-			assert.Equal(t, tt.want, string(got))
-			clear(got)
-			assert.Equal(t, tt.body, string(body), "the snippet is a copy")
-		})
+		body := []byte(tt.body)
+		got := of(key).Snippet(body, tt.limit)
+		assert.Equal(t, tt.want, string(got), tt.name)
+		clear(got)
+		assert.Equal(t, tt.body, string(body), "the snippet is a copy")
 	}
-	assert.Equal(t, 3*1+len("12345678")-1, of("1234567/", "12345678").Overlap(), "the longest spelling counts")
 }
 
 func TestRedactor_JSON(t *testing.T) {
@@ -134,14 +169,11 @@ func TestRedactor_JSON(t *testing.T) {
 		{"after a backslash", "u0041bcd", `["\u0041bcd"]`, `"[REDACTED]"`},
 		{"a text that is not JSON", key, `{"` + key + `":`, `"[REDACTED]"`},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			value := jsontext.Value(tt.value)
-			got := of(tt.key).JSON(value)
-			assert.Equal(t, tt.want, string(got))
-			clear(got)
-			assert.Equal(t, tt.value, string(value), "the result is a copy")
-		})
+		value := jsontext.Value(tt.value)
+		got := of(tt.key).JSON(value)
+		assert.Equal(t, tt.want, string(got), tt.name)
+		clear(got)
+		assert.Equal(t, tt.value, string(value), "the result is a copy")
 	}
 	assert.Nil(t, of(key).JSON(nil))
 }

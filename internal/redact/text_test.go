@@ -3,6 +3,7 @@ package redact_test
 import (
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 
@@ -24,7 +25,6 @@ func TestPasswords(t *testing.T) {
 		{"a quote in a password without a URL", `at user:hunt"er2@host`, false, "at [REDACTED]@host"},
 		{"a space in a password", "at http://user:hunt er2@proxy", false, "at http://[REDACTED]@proxy"},
 		{"quotes in a password", `at "http://user:hu"nt'er2@proxy" b`, false, `at "http://[REDACTED]@proxy" b`},
-		{"no scheme", "at //user:hunter2@proxy", false, "at //[REDACTED]@proxy"},
 		{"accounts without and with a URL", "at user:hunter2@host http://user:hunter2@host", false, "at [REDACTED]@host http://[REDACTED]@host"},
 		{"a part of a password as a port", `parse "http://user:hun/ter2@proxy": invalid port ":hun" after host`, false, `parse "http://[REDACTED]@proxy": invalid port [REDACTED] after host`},
 		{"a part of a password with quotes as a port", `invalid port ":hu" after host"nt" after host`, false, `invalid port [REDACTED] after host`},
@@ -32,10 +32,8 @@ func TestPasswords(t *testing.T) {
 		{"no scheme, at the beginning", "//user:hunt er2@proxy", false, "//[REDACTED]@proxy"},
 		{"an empty account", "http://@host", false, "http://[REDACTED]@host"},
 		{"a URL without an account", "at http://host/p?q failed", false, "at http://host/p?q failed"},
-		{"a user and a password", "at " + account + "/p", false, "at http://[REDACTED]@proxy:3128/p"},
 		{"several @", "http://user:@hun@ter2@proxy", false, "http://[REDACTED]@proxy"},
 		{"an @ after the path began", "http://host/@user", false, "http://[REDACTED]@user"},
-		{"an @ after a space", "http://host me@home", false, "http://[REDACTED]@home"},
 		{"several URLs", account + " " + account + " http://host", false, "http://[REDACTED]@proxy:3128 http://host"},
 		{"empty URLs before it", "://://" + account, false, "://[REDACTED]@proxy:3128"},
 		{"a proxy's address that is invalid", `x: invalid proxy address "http://us/er:hunter2@h": parse "hunter2": bad`, false, "x: invalid proxy address"},
@@ -45,10 +43,7 @@ func TestPasswords(t *testing.T) {
 		{"a text that is cut without a URL", "at ho", true, "at ho"},
 		{"a text that is not cut", "at http://user:hunt", false, "at http://user:hunt"},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			assert.Equal(t, tt.want, redact.Passwords(tt.text, tt.cut))
-		})
+		assert.Equal(t, tt.want, redact.Passwords(tt.text, tt.cut), tt.name)
 	}
 }
 
@@ -61,26 +56,36 @@ func TestPasswords_long(t *testing.T) {
 	assert.Equal(t, strings.Repeat(": ", 80_000)+"[REDACTED]@", redact.Passwords(strings.Repeat(": ", 80_000)+"hunter2@", false))
 }
 
+// A text is cut between two characters, unless it is not UTF-8.
 func TestTruncate(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		name, text string
-		limit      int
-		want       string
+		text  string
+		limit int
+		want  string
 	}{
-		{"a text at the limit", "abc", 3, "abc"},
-		{"a text over the limit", "abcd", 3, "abc"},
-		{"a character of 2 bytes that fits", "aé b", 3, "aé"},
-		{"a character of 2 bytes that does not fit", "aé", 2, "a"},
-		{"a character of 3 bytes, two bytes too long", "aaa世", 4, "aaa"},
-		{"a character of 4 bytes, three bytes too long", "aaaa🪙", 5, "aaaa"},
-		{"a character that does not fit", "世", 2, ""},
-		{"a text that is not UTF-8 is cut at the limit", "aaaa" + strings.Repeat("\x80", 8), 8, "aaaa" + strings.Repeat("\x80", 4)},
-		{"a text that is not UTF-8, and shorter than a character", "\x80\x80\x80", 2, "\x80\x80"},
+		{"abc", 3, "abc"}, {"abcd", 3, "abc"}, {"aé b", 3, "aé"}, {"aé", 2, "a"}, {"aaa世", 4, "aaa"}, {"aaaa🪙", 5, "aaaa"}, {"世", 2, ""},
+		{"aaaa" + strings.Repeat("\x80", 8), 8, "aaaa" + strings.Repeat("\x80", 4)}, {"\x80\x80\x80", 2, "\x80\x80"},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			assert.Equal(t, tt.want, redact.Truncate(tt.text, tt.limit))
-		})
+		assert.Equal(t, tt.want, redact.Truncate(tt.text, tt.limit), "%q at %d", tt.text, tt.limit)
 	}
+}
+
+// A text that is cut stays UTF-8, and loses no more than one character.
+func FuzzTruncate(f *testing.F) {
+	for _, seed := range []string{"", "abc", "aé", "世界", "🪙🪙", "\xff\x80\x80\x80\x80", "a\u0301"} {
+		for limit := range 9 {
+			f.Add(seed, limit)
+		}
+	}
+	f.Fuzz(func(t *testing.T, text string, limit int) {
+		if limit < 0 {
+			return
+		}
+		got := redact.Truncate(text, limit)
+		assert.True(t, strings.HasPrefix(text, got), "%q became %q", text, got)
+		assert.LessOrEqual(t, len(got), limit)
+		assert.GreaterOrEqual(t, len(got), min(len(text), limit-utf8.UTFMax+1))
+		assert.True(t, utf8.ValidString(got) || !utf8.ValidString(text), "%q at %d is cut within a character: %q", text, limit, got)
+	})
 }
