@@ -17,17 +17,12 @@ import (
 // A Base is what the URLs of all requests have in common. It never changes.
 type Base struct {
 	scheme, host string
-	path         string // without a slash at the end
-	rawPath      string // the same, escaped
-	plain        bool   // net/url escapes path into rawPath by itself
+	path         string // escaped, without a slash at the end
 	text         string // the whole in one form
 }
 
 // Host returns the host and, where it has one, the port.
 func (b Base) Host() string { return b.host }
-
-// MaxLength bounds the text of a Base, in bytes.
-const MaxLength = 512
 
 // String returns the base URL in one form: the host in lower case, no default port and no slash
 // at the end.
@@ -46,7 +41,7 @@ func Parse(text string) (b Base, reason string) {
 	switch {
 	case text == "":
 		return Base{}, "is required"
-	case len(text) > MaxLength:
+	case len(text) > 512:
 		return Base{}, "must be at most 512 bytes"
 	}
 	if strings.ContainsFunc(text, func(char rune) bool { return unicode.IsSpace(char) || unicode.IsControl(char) }) {
@@ -63,11 +58,9 @@ func Parse(text string) (b Base, reason string) {
 		return Base{}, reason
 	}
 	escaped := strings.TrimRight(parsed.EscapedPath(), "/")
-	path, _ := url.PathUnescape(escaped) // EscapedPath returns a valid escape
 	return Base{
-		scheme: parsed.Scheme, host: parsed.Host, path: path, rawPath: escaped,
-		plain: (&url.URL{Path: path}).EscapedPath() == escaped,
-		text:  parsed.Scheme + "://" + withoutDefaultPort(parsed.Scheme, strings.ToLower(parsed.Host)) + escaped,
+		scheme: parsed.Scheme, host: parsed.Host, path: escaped,
+		text: parsed.Scheme + "://" + withoutDefaultPort(parsed.Scheme, strings.ToLower(parsed.Host)) + escaped,
 	}, ""
 }
 
@@ -126,4 +119,42 @@ func hasDotSegment(path string) bool {
 func isLoopback(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return strings.EqualFold(host, "localhost") || err == nil && addr.IsLoopback()
+}
+
+// A Param is a query parameter.
+type Param struct{ Name, Value string }
+
+// URL makes dst, which is zero, the URL of a route, in which each {name} is replaced by the next
+// of args, escaped. Query parameters with an empty value are left out. An argument that
+// cannot be sent is named, with the reason.
+func (b Base) URL(dst *url.URL, route string, args []string, query []Param) (name, reason string) {
+	path := b.path
+	for _, arg := range args {
+		before, rest, found := strings.Cut(route, "{")
+		if !found {
+			break
+		}
+		name, after, _ := strings.Cut(rest, "}")
+		if reason := pathSegment(arg); reason != "" {
+			return name, reason
+		}
+		path, route = path+before+escape(arg), after
+	}
+	dst.Scheme, dst.Host, dst.RawPath = b.scheme, b.host, path+route
+	dst.Path, _ = url.PathUnescape(dst.RawPath) // it is escaped above
+	for _, p := range query {
+		if reason := Text(p.Value, MaxURLText); reason != "" {
+			return p.Name, reason
+		}
+		if p.Value != "" {
+			dst.RawQuery += "&" + p.Name + "=" + escape(p.Value)
+		}
+	}
+	dst.RawQuery = strings.TrimPrefix(dst.RawQuery, "&")
+	return "", ""
+}
+
+// escape escapes everything but the unreserved characters of RFC 3986.
+func escape(text string) string {
+	return strings.ReplaceAll(url.QueryEscape(text), "+", "%20")
 }

@@ -18,16 +18,14 @@ const (
 	maxAPIKey   = 4096
 )
 
-// PathSegment checks an argument that becomes one segment of a path, escaped: 1 to 256
+// pathSegment checks an argument that becomes one segment of a path, escaped: 1 to 256
 // bytes of valid UTF-8, not a dot segment, without control characters and surrounding space.
-func PathSegment(text string) (reason string) {
-	switch {
-	case text == "":
+func pathSegment(text string) (reason string) {
+	switch text {
+	case "":
 		return "is required"
-	case text == "." || text == "..":
+	case ".", "..":
 		return "must not be a dot segment"
-	case len(text) <= MaxURLText && IsUnreserved(text):
-		return "" // nearly all are
 	default:
 		return Text(text, MaxURLText)
 	}
@@ -112,21 +110,6 @@ func IsHeaderName(text string) bool {
 		}
 	}
 	return text != "" && len(text) <= MaxURLText
-}
-
-// IsUnreserved reports whether text has unreserved characters of RFC 3986 only,
-// which need no escape in a URL.
-func IsUnreserved(text string) bool {
-	for i := range len(text) {
-		char := text[i]
-		switch {
-		case 'a' <= char && char <= 'z', 'A' <= char && char <= 'Z', '0' <= char && char <= '9':
-		case char == '-', char == '.', char == '_', char == '~':
-		default:
-			return false
-		}
-	}
-	return true
 }
 
 // SameID reports whether two identifiers are equal. Those of UUID form, 8-4-4-4-12
