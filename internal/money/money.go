@@ -133,4 +133,4 @@ func isSmall(amount decimal.Decimal) bool {
 
 // Format writes a [Representable] amount from its own digits: no exponent, no
 // rounding, trailing zeros kept.
-func Format(amount decimal.Decimal) string { return amount.StringFixed(max(-amount.Exponent(), 0)) }
+func Format(amount decimal.Decimal) string { return amount.StringFixed(-amount.Exponent()) }
