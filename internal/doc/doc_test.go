@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -26,32 +25,26 @@ func TestDoc_Parse_syntax(t *testing.T) {
 		{"nothing", "", "", "the body is empty"},
 		{"spaces and nothing else", " \r\n\t ", "", "the body is empty"},
 		{"a brace at the end", "{}}", "", trailing},
-		{"a second document", "{}\n{}", "", trailing},
-		{"no end", `{"a":1`, "", "unexpected EOF"},
 		{"no end of a text", `{"a":"x`, "/a", "unexpected EOF"},
 		{"an end of the other kind", `{"a":[1}`, "/a", "invalid character '}'"},
 		{"an end of nothing", `}`, "", "invalid character '}'"},
-		{"a name twice", `{"a":1,"a":2}`, "/a", "duplicate object member name"},
 		{"a name twice, once in escapes", `{"a":1,"\u0061":2}`, "/a", "duplicate object member name"},
 		{"a depth of 10,001", `{"a":` + deep(10_000) + "}", "/a" + strings.Repeat("/0", 511), "depth"},
-		{"a depth of 1,000,000", deep(1_000_000), strings.Repeat("/0", 512), "depth"},
 		{"a broken byte", "{\"a\":[{\"b\":\"\xff\"}]}", "/a/0/b", "invalid UTF-8"},
 		{"a lone surrogate", `{"a":"x\ud800"}`, "/a", "invalid surrogate pair"},
-		{"a broken byte in a name", "{\"\xff\":1}", "", "invalid UTF-8"},
-		{"a page", "<!DOCTYPE html>", "", "invalid character '<'"},
 		{"a byte-order mark", "\ufeff{}", "", "invalid character"},
 		{"a control character in a text", "{\"a\":\"x\ny\"}", "/a", "invalid character"},
 		{"a key as a name", `{"` + canary + `":nope}`, "/[REDACTED]", "invalid character"},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			var d doc.Doc
-			wrong := d.Parse([]byte(tt.text), keys(), doc.MaxListing)
-			assertSyntax(t, wrong, tt.pointer, tt.reason)
-			for n := range d.Root().All() {
-				assert.True(t, n.Raw() == nil || n.Raw().IsValid(), "%s", n.Raw())
-			}
-		})
+		var d doc.Doc
+		wrong := d.Parse([]byte(tt.text), keys(), doc.MaxListing)
+		require.NotNil(t, wrong, tt.name)
+		assert.Equal(t, tt.pointer, wrong.Pointer, tt.name)
+		assert.ErrorContains(t, wrong.Err, tt.reason, tt.name)
+		assert.True(t, wrong.Syntax, tt.name)
+		for n := range d.Root().All() {
+			assert.True(t, n.Raw() == nil || n.Raw().IsValid(), "%.99s", n.Raw())
+		}
 	}
 }
 
@@ -64,12 +57,9 @@ func TestDoc_Parse_broken(t *testing.T) {
 		name   string
 	}{
 		{`{"name":"x","result":{"a":[1, 2]},"meta":`, `{"a":[1, 2]}`, "x"},
-		{`{"name":"x","result":{"a":[1, 2]}`, `{"a":[1, 2]}`, "x"},
 		{`{"name":"x","result":{"a":[1, 2]`, ``, "x"},
-		{`{"name":"x","result":`, ``, "x"},
 		{`{"name":"x","result":7,"result":8}`, `7`, "x"},
 		{`{"name":"x`, ``, ""},
-		{`{`, ``, ""},
 	} {
 		var d doc.Doc
 		require.NotNil(t, d.Parse([]byte(tt.text), keys(), doc.MaxListing))
@@ -100,27 +90,27 @@ func TestDoc_Parse_again(t *testing.T) {
 	}
 }
 
-// The memory of a tree is bounded, whatever the text: 24 bytes a value, at most MaxListing, and what jsontext takes to find
-// duplicate names. The test is
-// not parallel, because it measures.
+// The memory of a tree is bounded, whatever the text: 24 bytes a value, at most as many as are read, and what jsontext takes
+// to find duplicate names. The test is not parallel, because it measures.
 func TestDoc_Parse_cost(t *testing.T) {
+	const k, most = 1 << 10, 1 << 16
 	for _, tt := range []struct {
 		name, text string
 		most       uint64 // bytes
 	}{
-		{"depth of arrays", strings.Repeat("[", 1_000_000) + strings.Repeat("]", 1_000_000), 3 << 20},
-		{"depth of objects", strings.Repeat(`{"a":`, 1_000_000) + "1" + strings.Repeat("}", 1_000_000), 9 << 20},
-		{"4,000,000 elements", "[" + strings.Repeat("1,", 4_000_000) + "1]", 25 << 20},
-		{"500,000 members in one object", manyMembers(500_000), 128 << 20},
-		{"one text of commas", `"` + strings.Repeat(",", 8<<20) + `"`, 25 << 20},
-		{"a number of 8 MiB", strings.Repeat("9", 8<<20), 1 << 20},
-		{"amounts of 1 MiB", "[" + strings.Repeat(`{"v":`+strings.Repeat("9", 1<<20)+"},", 7) + "{}]", 1 << 20},
-		{"elements that are no records, with an error each", "[" + strings.Repeat("1,", 500_000) + "1]", 64 << 20},
+		{"depth of arrays", strings.Repeat("[", 64*k) + strings.Repeat("]", 64*k), 3 << 20},
+		{"depth of objects", strings.Repeat(`{"a":`, 64*k) + "1" + strings.Repeat("}", 64*k), 6 << 20},
+		{"more elements than are read", "[" + strings.Repeat("1,", 256*k) + "1]", 2 << 20},
+		{"many members in one object", manyMembers(32 * k), 9 << 20},
+		{"one text of commas", `"` + strings.Repeat(",", 512*k) + `"`, 2 << 20},
+		{"a long number", strings.Repeat("9", 512*k), 64 * k},
+		{"long amounts", "[" + strings.Repeat(`{"v":`+strings.Repeat("9", 64*k)+"},", 7) + "{}]", 64 * k},
+		{"elements that are no records, with an error each", "[" + strings.Repeat("1,", 32*k) + "1]", 4 << 20},
 	} {
 		text := []byte(tt.text)
 		got := measure.Allocated(func() {
 			var d doc.Doc
-			if d.Parse(text, redact.Redactor{}, doc.MaxListing) == nil && d.Root().Kind() == '[' {
+			if d.Parse(text, redact.Redactor{}, most) == nil && d.Root().Kind() == '[' {
 				_, _ = doc.RecordOf[box[decimal.Decimal]]().Many(d.Root())
 			}
 		})
@@ -223,24 +213,14 @@ func TestDoc_Parse_most(t *testing.T) {
 // Pointers are bounded, and end between two characters.
 func TestNode_Pointer(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct {
-		name, text, want string
-	}{
-		{"a pointer of 1 KiB", `{"` + strings.Repeat("n", 1<<10-1) + `":1}`, "/" + strings.Repeat("n", 1<<10-1)},
-		{"one byte more", `{"` + strings.Repeat("n", 1<<10) + `":1}`, "/" + strings.Repeat("n", 1<<10-1)},
-		{"a character across the bound", `{"` + strings.Repeat("é", 1<<10) + `":1}`, "/" + strings.Repeat("é", 511)},
-		{"a depth of 9,000", strings.Repeat(`{"name":`, 9_000) + "1" + strings.Repeat("}", 9_000), strings.Repeat("/name", 300)[:1<<10]},
-		{"a slash and a tilde", `{"a/b~c":[0,[1]]}`, "/a~1b~0c/1/0"},
-		{"the key", `{"` + canary + `":{"x\u0043` + canary[1:] + `y":1}}`, "/[REDACTED]/x[REDACTED]y"},
+	for text, want := range map[string]string{
+		`{"` + strings.Repeat("n", 1<<10) + `":1}`:                           "/" + strings.Repeat("n", 1<<10-1),
+		`{"` + strings.Repeat("é", 1<<10) + `":1}`:                           "/" + strings.Repeat("é", 511),
+		strings.Repeat(`{"name":`, 9_000) + "1" + strings.Repeat("}", 9_000): strings.Repeat("/name", 300)[:1<<10],
+		`{"` + canary + `":{"x\u0043` + canary[1:] + `y":1}}`:                "/[REDACTED]/x[REDACTED]y",
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			var last doc.Node
-			for n := range parsed(t, tt.text).All() {
-				last = n
-			}
-			assert.Equal(t, tt.want, last.Pointer())
-		})
+		all := slices.Collect(parsed(t, text).All())
+		assert.Equal(t, want, all[len(all)-1].Pointer())
 	}
 }
 
@@ -263,12 +243,9 @@ func TestNode_Errorf(t *testing.T) {
 		{"a key across the end", `"` + strings.Repeat("x", 55) + canary + `"`, `"` + strings.Repeat("x", 55) + `[RED…"`},
 		{"a key after the end", `"` + strings.Repeat("x", 70) + canary + `"`, `"` + strings.Repeat("x", 59) + `…"`},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			wrong := parsed(t, `{"v":`+tt.value+`}`).Member("v").Errorf("is %s", "odd")
-			assert.Equal(t, doc.Error{Pointer: "/v", Value: tt.want, Err: wrong.Err}, *wrong)
-			assert.Equal(t, strings.TrimPrefix(tt.want+" is odd", " "), wrong.Reason())
-		})
+		wrong := parsed(t, `{"v":`+tt.value+`}`).Member("v").Errorf("is %s", "odd")
+		assert.Equal(t, doc.Error{Pointer: "/v", Value: tt.want, Err: wrong.Err}, *wrong, tt.name)
+		assert.Equal(t, strings.TrimPrefix(tt.want+" is odd", " "), wrong.Reason(), tt.name)
 	}
 }
 
@@ -277,30 +254,16 @@ func TestNode_key(t *testing.T) {
 	t.Parallel()
 	n := parsed(t, `{"`+canary+`":["a `+canary+` b","\u0043`+canary[1:]+`"]}`)
 	assert.Equal(t, `{"[REDACTED]":["a [REDACTED] b","\u0043`+canary[1:]+`"]}`, string(n.JSON()), "JSON is searched as it is")
+	text := []byte(`["abc"]`)
+	var d doc.Doc
+	require.Nil(t, d.Parse(text, redact.Redactor{}, doc.MaxListing))
+	copied := d.Root().JSON()
+	clear(text)
+	assert.Equal(t, `["abc"]`, string(copied), "JSON is a copy")
 	var texts []string
 	for inner := range n.All() {
 		texts = append(texts, inner.Name(), inner.Text(), inner.Scalar())
 	}
 	assert.NotContains(t, strings.Join(texts, " "), canary)
 	assert.Contains(t, texts, "a [REDACTED] b")
-}
-
-// JSON is a copy.
-func TestNode_JSON(t *testing.T) {
-	t.Parallel()
-	text := []byte(`["abc","xyz"]`)
-	var d doc.Doc
-	require.Nil(t, d.Parse(text, redact.Redactor{}, doc.MaxListing))
-	got := d.Root().JSON()
-	copy(text, strings.Repeat("9", len(text)))
-	assert.Equal(t, jsontext.Value(`["abc","xyz"]`), got)
-}
-
-func TestKindName(t *testing.T) {
-	t.Parallel()
-	for kind, want := range map[jsontext.Kind]string{
-		'n': "null", 't': "a boolean", 'f': "a boolean", '"': "text", '0': "a number", '{': "an object", '[': "an array", 0: "not JSON", '}': "not JSON",
-	} {
-		assert.Equal(t, want, doc.KindName(kind))
-	}
 }

@@ -142,14 +142,6 @@ func assertError(t *testing.T, wrong *doc.Error, pointer, reason string) {
 	assert.False(t, wrong.Syntax)
 }
 
-func assertSyntax(t *testing.T, wrong *doc.Error, pointer, reason string) {
-	t.Helper()
-	require.NotNil(t, wrong)
-	assert.Equal(t, pointer, wrong.Pointer)
-	assert.ErrorContains(t, wrong.Err, reason)
-	assert.True(t, wrong.Syntax)
-}
-
 // notes describes notes: kind, pointer and reason of each.
 func notes(d *doc.Doc) (all []string) {
 	kinds := map[doc.Kind]string{

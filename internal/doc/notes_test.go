@@ -43,20 +43,17 @@ func TestDoc_Notes(t *testing.T) {
 			"unknown field /1/x", "skipped /1/open: 1 is a number, not a boolean",
 		}},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			n := parsed(t, tt.text)
-			_, wrong := wholeRecord.Many(n)
-			require.Nil(t, wrong)
-			assert.Equal(t, tt.want, notes(n.Doc()))
-		})
+		n := parsed(t, tt.text)
+		_, wrong := wholeRecord.Many(n)
+		require.Nil(t, wrong)
+		assert.Equal(t, tt.want, notes(n.Doc()), tt.name)
 	}
 }
 
 // 64 skipped records are noted, and 64 other differences.
 func TestDoc_Notes_bound(t *testing.T) {
 	t.Parallel()
-	for _, count := range []int{63, 64, 65, 1000} {
+	for _, count := range []int{63, 64, 65} {
 		var members []string
 		for i := range count {
 			members = append(members, fmt.Sprintf(`"x%d":1`, i))
@@ -78,24 +75,17 @@ func TestDoc_Notes_bound(t *testing.T) {
 
 func TestDoc_NoteError(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct {
-		name  string
-		wrong *doc.Error
-		want  []string
-	}{
-		{"no error", nil, nil},
-		{"another identifier", &doc.Error{Pointer: "/id", Value: `"w-2"`, Err: doc.ErrMismatch}, []string{`mismatch /id: "w-2" is another record than the requested one`}},
-		{"another identifier, within an error", &doc.Error{Err: fmt.Errorf("%w: %w", io.EOF, doc.ErrMismatch)}, []string{`mismatch : EOF: is another record than the requested one`}},
-		{"another form", &doc.Error{Pointer: "/id", Err: io.EOF}, []string{"unreadable /id: EOF"}},
-		{"an error of syntax", &doc.Error{Err: io.EOF, Syntax: true}, nil},
+	for wrong, want := range map[*doc.Error]string{
+		nil: "",
+		{Pointer: "/id", Value: `"w-2"`, Err: doc.ErrMismatch}: `mismatch /id: "w-2" is another record than the requested one`,
+		{Err: fmt.Errorf("%w: %w", io.EOF, doc.ErrMismatch)}:   "mismatch : EOF: is another record than the requested one",
+		{Pointer: "/id", Err: io.EOF}:                          "unreadable /id: EOF",
+		{Err: io.EOF, Syntax: true}:                            "",
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			d := parsed(t, "1").Doc()
-			d.NoteError(tt.wrong)
-			d.NoteError(tt.wrong)
-			assert.Equal(t, tt.want, notes(d))
-		})
+		d := parsed(t, "1").Doc()
+		d.NoteError(wrong)
+		d.NoteError(wrong)
+		assert.Equal(t, want, strings.Join(notes(d), "; "))
 	}
 }
 

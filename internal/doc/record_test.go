@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -48,10 +47,6 @@ func TestRecord_wrong(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, text, pointer, reason string }{
 		{"an amount that is null", wholeWith("price", `null`), "/price", "is null, not an amount"},
-		{"an amount with a comma", wholeWith("price", `"12,5"`), "/price", `is not a decimal number`},
-		{"an integer that is text", wholeWith("count", `"12"`), "/count", "is text, not a number"},
-		{"a flag that is text", wholeWith("open", `"true"`), "/open", "is text, not a boolean"},
-		{"a text that is null", wholeWith("name", `null`), "/name", "is null, not text"},
 		{"a record that is null", wholeWith("part", `null`), "/part", "is null, not an object"},
 		{"a record that is an array of one", wholeWith("part", `[{"id":"p-1","price":1}]`), "/part", "is an array, not an object"},
 		{"a value within a record", wholeWith("part", `{"id":"","price":1}`), "/part/id", "is empty"},
@@ -60,8 +55,6 @@ func TestRecord_wrong(t *testing.T) {
 		{"the first of several missing members", `{"id":"w-1"}`, "/name", "is missing"},
 		{"an empty object", `{}`, "/id", "is missing"},
 		{"null", `null`, "", "is null, not an object"},
-		{"text", `"x"`, "", "is text, not an object"},
-		{"an array in an array", `[[]]`, "/0", "is an array, not an object"},
 	}
 	for _, m := range wholeMembers() {
 		if m.name != "at" {
@@ -69,21 +62,15 @@ func TestRecord_wrong(t *testing.T) {
 		}
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			_, wrong := wholeRecord.One(parsed(t, tt.text), "w-1")
-			assertError(t, wrong, tt.pointer, tt.reason)
-			if tt.text == `[[]]` {
-				return
-			}
-			listed := parsed(t, "["+wholeJSON()+","+tt.text+","+wholeJSON()+","+wholeJSON()+"]")
-			got, wrong := wholeRecord.Many(listed)
-			require.Nil(t, wrong)
-			assert.Equal(t, slices.Repeat([]whole{documentedWhole()}, 3), got)
-			assertError(t, listed.Doc().FirstSkipped(), "/1"+tt.pointer, tt.reason)
-			all := listed.Doc().Notes()
-			assert.Equal(t, tt.text, string(all[len(all)-1].Record.Raw()))
-		})
+		_, wrong := wholeRecord.One(parsed(t, tt.text), "w-1")
+		assertError(t, wrong, tt.pointer, tt.reason)
+		listed := parsed(t, "["+wholeJSON()+","+tt.text+","+wholeJSON()+","+wholeJSON()+"]")
+		got, wrong := wholeRecord.Many(listed)
+		require.Nil(t, wrong)
+		assert.Equal(t, slices.Repeat([]whole{documentedWhole()}, 3), got, tt.name)
+		assertError(t, listed.Doc().FirstSkipped(), "/1"+tt.pointer, tt.reason)
+		all := listed.Doc().Notes()
+		assert.Equal(t, tt.text, string(all[len(all)-1].Record.Raw()), tt.name)
 	}
 }
 
@@ -102,52 +89,35 @@ func TestRecord_One_wrong(t *testing.T) {
 		{"an identifier that is a number", wholeWith("id", `1`), "/id", "is a number, not text"},
 		{"a key as the identifier", wholeWith("id", `"`+canary+`"`), "/id", doc.ErrMismatch.Error()},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			got, wrong := wholeRecord.One(parsed(t, tt.text), "w-1")
-			assert.Nil(t, got)
-			assertError(t, wrong, tt.pointer, tt.reason)
-		})
+		got, wrong := wholeRecord.One(parsed(t, tt.text), "w-1")
+		assert.Nil(t, got, tt.name)
+		assertError(t, wrong, tt.pointer, tt.reason)
 	}
 }
 
+// Many takes an array, and OneOrMany one record as well.
 func TestRecord_Many(t *testing.T) {
 	t.Parallel()
 	r := doc.RecordOf[box[int]]()
-	for _, tt := range []struct {
-		text    string
-		want    []box[int]
-		pointer string // of the error
-		reason  string
-		one     string // reason of OneOrMany, if it differs; "-" for none
-	}{
-		{`[{"v":3},{"v":1},{"v":2}]`, []box[int]{{3}, {1}, {2}}, "", "", ""},
-		{`[ ]`, []box[int]{}, "", "", ""},
-		{`null`, nil, "", "is null, not an array", "is null, not an object"},
-		{`{"v":1}`, nil, "", "is an object, not an array", "-"},
-		{`[{"v":"x"},null,{}]`, nil, "/0/v", "is text, not a number", ""},
-		{"[" + strings.Repeat(`{"v":1},`, 417) + `{"v":"x"}` + strings.Repeat(`,{"v":1}`, 82) + "]", slices.Repeat([]box[int]{{1}}, 499), "", "", ""},
-	} {
-		got, wrong := r.Many(parsed(t, tt.text))
-		if tt.reason == "" {
-			require.Nil(t, wrong, tt.text)
-			assert.Equal(t, tt.want, got)
-		} else {
-			assertError(t, wrong, tt.pointer, tt.reason)
-		}
-		got, wrong = r.OneOrMany(parsed(t, tt.text))
-		switch {
-		case tt.one == "-":
+	bad := "[" + strings.Repeat(`{"v":1},`, 17) + `{"v":"x"}` + strings.Repeat(`,{"v":1}`, 82) + "]"
+	for text, want := range map[string][]box[int]{`[{"v":3},{"v":1}]`: {{3}, {1}}, `[ ]`: {}, bad: slices.Repeat([]box[int]{{1}}, 99)} {
+		for _, read := range []func(doc.Node) ([]box[int], *doc.Error){r.Many, r.OneOrMany} {
+			got, wrong := read(parsed(t, text))
 			require.Nil(t, wrong)
-			assert.Equal(t, []box[int]{{1}}, got)
-		case tt.one != "":
-			assertError(t, wrong, tt.pointer, tt.one)
-		case tt.reason != "":
-			assertError(t, wrong, tt.pointer, tt.reason)
-		default:
-			assert.Equal(t, tt.want, got)
+			assert.Equal(t, want, got)
 		}
 	}
+	one, wrong := r.OneOrMany(parsed(t, `{"v":1}`))
+	require.Nil(t, wrong)
+	assert.Equal(t, []box[int]{{1}}, one)
+	_, wrong = r.OneOrMany(parsed(t, `null`))
+	assertError(t, wrong, "", "is null, not an object")
+	for text, reason := range map[string]string{`null`: "is null, not an array", `{"v":1}`: "is an object, not an array"} {
+		_, wrong = r.Many(parsed(t, text))
+		assertError(t, wrong, "", reason)
+	}
+	_, wrong = r.Many(parsed(t, `[{"v":"x"},null,{}]`))
+	assertError(t, wrong, "/0/v", "is text, not a number")
 }
 
 // A text of records is read strictly: no record is skipped.
@@ -173,7 +143,7 @@ func TestRecord_UnmarshalAll(t *testing.T) {
 // A record of a list is equal to the record alone, wherever it is in the list.
 func TestRecord_Many_alike(t *testing.T) {
 	t.Parallel()
-	const n = 1000
+	const n = 400
 	var all []string
 	for i := range n {
 		id := fmt.Sprintf("p-%d", i%300)
@@ -205,13 +175,9 @@ func TestRecord_Many_shared(t *testing.T) {
 	t.Parallel()
 	got, wrong := wholeRecord.Many(parsed(t, "["+wholeJSON()+","+wholeJSON()+","+wholeJSON()+"]"))
 	require.Nil(t, wrong)
-	changed := &got[1]
-	changed.Part.ID, changed.Part.At = "changed", time.Time{}
-	for _, amount := range []*decimal.Decimal{&changed.Price, &changed.Part.Price} {
-		_ = amount.Add(decimal.New(1, 0)).Mul(*amount).Round(1).Neg()
-		amount.Coefficient().SetInt64(7)
-		require.NoError(t, amount.Scan("99.99"))
-	}
+	got[1].Part.ID, got[1].Part.At = "changed", time.Time{}
+	got[1].Price.Coefficient().SetInt64(7)
+	require.NoError(t, got[1].Part.Price.Scan("99.99"))
 	assert.Equal(t, documentedWhole(), got[0])
 	assert.Equal(t, documentedWhole(), got[2])
 }
@@ -219,47 +185,20 @@ func TestRecord_Many_shared(t *testing.T) {
 // A type that is not a record is noticed when its Record is made.
 func TestRecordOf_panics(t *testing.T) {
 	t.Parallel()
-	type within struct {
-		B any `json:"b"`
-	}
-	for name, compile := range map[string]func(){
-		"no tag": compiling[struct{ A string }],
-		"no name": compiling[struct {
-			A string `json:",omitzero"`
-		}],
-		"a hidden field": compiling[struct {
-			A string `json:"-"`
-		}],
-		"another option": compiling[struct {
+	assert.Panics(t, func() { doc.RecordOf[struct{ A string }]() }, "no tag")
+	assert.Panics(t, func() { doc.RecordOf[box[struct{ A any }]]() }, "within")
+	assert.Panics(t, func() { doc.RecordOf[box[float64]]() }, "another type")
+	assert.Panics(t, func() {
+		doc.RecordOf[struct {
 			A string `json:"a,omitempty"`
-		}],
-		"a type": compiling[struct {
-			A float64 `json:"a"`
-		}],
-		"a slice": compiling[struct {
-			A []byte `json:"a"`
-		}],
-		"a type within": compiling[struct {
-			A within `json:"a"`
-		}],
-		"a check": compiling[struct {
-			A string `json:"a" check:"empty"`
-		}],
-		"a check of a flag": compiling[struct {
-			A bool `json:"a" check:"id"`
-		}],
-		"a path": compiling[struct {
+		}]()
+	}, "another option")
+	assert.Panics(t, func() {
+		doc.RecordOf[struct {
 			A string `json:"a" check:"equals b"`
-		}],
-		"a path into text": compiling[struct {
-			A string `json:"a" check:"equals a.b"`
-		}],
-	} {
-		assert.Panics(t, compile, name)
-	}
+		}]()
+	}, "a check of a member that is not there")
 }
-
-func compiling[T any]() { doc.RecordOf[T]() }
 
 // A key that a service repeats is in no record and in no error.
 func TestRecord_key(t *testing.T) {
