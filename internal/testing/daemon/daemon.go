@@ -1,5 +1,3 @@
-//go:build unix
-
 // Package daemon runs the servers of databases for tests.
 package daemon
 
@@ -11,7 +9,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"os/user"
 	"strconv"
 	"strings"
 	"sync"
@@ -45,25 +42,6 @@ func New(account, end, ready string, command func(dir, port string) []string) (d
 		return nil, errors.Join(err, os.RemoveAll(d.Dir))
 	}
 	return d, nil
-}
-
-// accountFor returns the account for a server, and makes it the owner of the directory. The
-// server has a process group of its own: what a terminal sends to this one does not end it
-// before its files are removed.
-func accountFor(name, dir string) (*syscall.SysProcAttr, error) {
-	if os.Geteuid() != 0 {
-		return &syscall.SysProcAttr{Setpgid: true}, nil
-	}
-	account, err := user.Lookup(name)
-	if err != nil {
-		return nil, err
-	}
-	uid, err1 := strconv.ParseUint(account.Uid, 10, 32)
-	gid, err2 := strconv.ParseUint(account.Gid, 10, 32)
-	if err := errors.Join(err1, err2, os.Chown(dir, int(uid), int(gid))); err != nil {
-		return nil, err
-	}
-	return &syscall.SysProcAttr{Setpgid: true, Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}, nil
 }
 
 // Run runs a command to its end, as the account of the server.

@@ -2,9 +2,7 @@ package invariant
 
 import (
 	"bytes"
-	"encoding/gob"
 	"encoding/json"
-	"encoding/xml"
 	"fmt"
 	"log/slog"
 	"reflect"
@@ -18,20 +16,13 @@ func Shows(v any, key string) string {
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%#q", "%x", "%X", "% x", "%d"} {
 		texts[verb] = fmt.Sprintf(verb, v)
 	}
-	var text, encoded, xmlText, gobText bytes.Buffer
+	var text, encoded bytes.Buffer
 	slog.New(slog.NewTextHandler(&text, nil)).Info("m", "v", v)
 	slog.New(slog.NewJSONHandler(&encoded, nil)).Info("m", "v", v)
 	texts["slog as text"], texts["slog as JSON"] = text.String(), encoded.String()
 	if out, err := json.Marshal(v); err == nil {
 		texts["JSON"] = string(out)
 	}
-	_ = xml.NewEncoder(&xmlText).Encode(v)
-	texts["XML"] = xmlText.String()
-	func() {
-		defer func() { _ = recover() }() // gob does not take every type
-		_ = gob.NewEncoder(&gobText).Encode(v)
-	}()
-	texts["gob"] = gobText.String()
 	spellings := []string{key, fmt.Sprintf("%x", key), fmt.Sprintf("%X", key), fmt.Sprintf("% x", key), fmt.Sprint([]byte(key))}
 	for how, text := range texts {
 		for _, spelled := range spellings {

@@ -1,5 +1,3 @@
-//go:build unix
-
 // Package mariadbtest starts MariaDB servers for tests.
 package mariadbtest
 
@@ -9,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 
 	"github.com/cryptogw/gateway/internal/testing/daemon"
 )
@@ -62,10 +59,4 @@ func (s *Server) Kill() { s.End("KILL") }
 // DSN returns the data source name of a database, such as shop.
 func (s *Server) DSN(database string) string {
 	return "root@tcp(127.0.0.1:" + s.Port + ")/" + database
-}
-
-// Suspend stops the server, as a machine that stalls does, until resume.
-func (s *Server) Suspend() (resume func(), err error) {
-	pid := s.Process()
-	return func() { _ = syscall.Kill(pid, syscall.SIGCONT) }, syscall.Kill(pid, syscall.SIGSTOP)
 }

@@ -1,5 +1,3 @@
-//go:build unix
-
 // Package postgrestest starts PostgreSQL servers for tests.
 package postgrestest
 
@@ -11,8 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
-	"syscall"
 
 	"github.com/cryptogw/gateway/internal/testing/daemon"
 )
@@ -77,38 +73,6 @@ func (s *Server) Kill() { s.End("QUIT") }
 // template0 and template1.
 func (s *Server) DSN(database string) string {
 	return "postgres://postgres@127.0.0.1:" + s.Port + "/" + database + "?sslmode=disable"
-}
-
-// Suspend stops the processes of the server, as a machine that stalls does, until resume.
-func (s *Server) Suspend() (resume func(), err error) {
-	err = syscall.Kill(s.Process(), syscall.SIGSTOP) // it starts no others from now on
-	processes := s.Processes()
-	for _, pid := range processes {
-		_ = syscall.Kill(pid, syscall.SIGSTOP)
-	}
-	return func() {
-		for _, pid := range processes {
-			_ = syscall.Kill(pid, syscall.SIGCONT)
-		}
-	}, err
-}
-
-// Processes returns the processes of the server.
-func (s *Server) Processes() []int { return append(childrenOf(s.Process()), s.Process()) }
-
-// childrenOf returns the processes that a process has started.
-func childrenOf(parent int) (children []int) {
-	paths, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, path := range paths {
-		text, _ := os.ReadFile(path) // #nosec G304 -- of /proc: "pid (name) state ppid …"
-		_, rest, _ := strings.Cut(string(text), ") ")
-		fields := strings.Fields(rest)
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		if err == nil && len(fields) > 1 && fields[1] == strconv.Itoa(parent) {
-			children = append(children, pid)
-		}
-	}
-	return children
 }
 
 func binaries() (dir string, err error) {
