@@ -647,11 +647,11 @@ func TestResult_Close(t *testing.T) {
 		transport.MaxBody = 2 << 20
 		get := func() (*attempt.Result, *byte) {
 			_, result, _ := send(transport, newRequest(t, t.Context(), http.MethodGet, "http://gateway.test/a"))
-			require.Equal(t, bytes.Repeat([]byte{fill}, length), result.Text())
+			require.Equal(t, length, bytes.Count(result.Text(), []byte{fill}))
 			return result, unsafe.SliceData(result.Text())
 		}
 		again := false
-		for range 16 { // a pool may drop what it is given
+		for range 8 { // a pool may drop what it is given
 			first, buffer := get()
 			assert.NoError(t, first.Close())
 			rest, err := io.ReadAll(first)
@@ -662,7 +662,7 @@ func TestResult_Close(t *testing.T) {
 			third, thirdBuffer := get()
 			again = again || secondBuffer == buffer
 			require.NotSame(t, secondBuffer, thirdBuffer)
-			require.NotEqual(t, second.Text(), third.Text())
+			require.NotEqual(t, second.Text()[0], third.Text()[0])
 		}
 		assert.Equal(t, want, again, length)
 	}

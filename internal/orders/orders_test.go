@@ -190,7 +190,7 @@ func TestRow_random(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 1))
 	verbs := []string{"begin", "resubmit", "success", "bare", "undecided", "nothing", "wait", "exists", "shown", "absent"}
-	for range 3000 {
+	for range 1500 {
 		h, done := history{now: 1000}, ""
 		granted, open, made := map[string]bool{}, map[string]bool{}, false
 		for range random.IntN(12) {
