@@ -64,8 +64,15 @@ func TestTruncate(t *testing.T) {
 		limit int
 		want  string
 	}{
-		{"abc", 3, "abc"}, {"abcd", 3, "abc"}, {"aé b", 3, "aé"}, {"aé", 2, "a"}, {"aaa世", 4, "aaa"}, {"aaaa🪙", 5, "aaaa"}, {"世", 2, ""},
-		{"aaaa" + strings.Repeat("\x80", 8), 8, "aaaa" + strings.Repeat("\x80", 4)}, {"\x80\x80\x80", 2, "\x80\x80"},
+		{"abc", 3, "abc"},
+		{"abcd", 3, "abc"},
+		{"aé b", 3, "aé"},
+		{"aé", 2, "a"},
+		{"aaa世", 4, "aaa"},
+		{"aaaa🪙", 5, "aaaa"},
+		{"世", 2, ""},
+		{"aaaa" + strings.Repeat("\x80", 8), 8, "aaaa" + strings.Repeat("\x80", 4)},
+		{"\x80\x80\x80", 2, "\x80\x80"},
 	} {
 		assert.Equal(t, tt.want, redact.Truncate(tt.text, tt.limit), "%q at %d", tt.text, tt.limit)
 	}
