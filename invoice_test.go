@@ -291,8 +291,11 @@ func sampleOf(text string) string {
 // postedBody returns the body that the client posts for a request.
 func postedBody(t testing.TB, request gateway.InvoiceRequest, opts ...gateway.Option) (body string) {
 	t.Helper()
-	wire := overWire(func() trip { return respondWith(200, enveloped(invoiceJSON)) }, func(read string) { body = read })
-	_, err := newClient(t, "http://localhost", append(opts, wire)...).CreateInvoice(t.Context(), request)
+	_, err := newClient(t, "http://localhost", append(opts, over(func(req *http.Request) (*http.Response, error) {
+		text, err := io.ReadAll(req.Body)
+		body = string(text)
+		return reply(200, enveloped(invoiceJSON)), err
+	}))...).CreateInvoice(t.Context(), request)
 	require.NoError(t, err)
 	return body
 }
