@@ -1,19 +1,15 @@
 package gateway_test
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/http/httptrace"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/shopspring/decimal"
@@ -31,18 +27,14 @@ func TestClient_CreateInvoice_result(t *testing.T) {
 	t.Parallel()
 	const done = "Order exists"
 	for _, tt := range []struct{ name, result string }{
-		{"a record", invoiceJSON},
 		{"a record in an odd order, with spaces and escapes", `{ "b" : 1.50 , "a":"\u00e9\/" , "c":[ ] }`},
 		{"an array of records", `[{"id":"inv-1"}]`},
-		{"arrays in arrays", `[[],[{}],[{"id":1}]]`},
 		{"many arrays in arrays", strings.Repeat("[", 1_000) + strings.Repeat("]", 1_000)},
 		{"a text", `"https://pay.example/inv-1"`},
 		{"a number, with its digits", `10.500000000000000000001`},
 		{"a boolean", `true`},
 		{"an empty record", `{}`},
-		{"a record of nothing", `{"invoice":null}`},
 		{"an empty array", `[]`},
-		{"an array of nothing", `[[],{},null,""]`},
 		{"much", `{"a":"` + strings.Repeat("x", 100_000) + `"}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -88,10 +80,8 @@ func TestInvoice_Text(t *testing.T) {
 		{"two that are equally near, and equal", whole, []string{"id"}, "low"},
 		{"two that are equally near, and differ", whole, []string{"address"}, ""},
 		{"the same of another name, which is not asked", whole, []string{"phone", "invoiceId"}, ""},
-		{"the nearest to the top comes last", `{"more":{"id":"other"},"id":"inv-1"}`, []string{"id"}, "inv-1"},
 		{"escapes are resolved", whole, []string{"esc"}, "aé\n"},
 		{"a name in escapes", `{"\u0069d":"inv-1"}`, []string{"id"}, "inv-1"},
-		{"an empty text", whole, []string{"empty"}, ""},
 		{"a boolean is no text", whole, []string{"paid"}, ""},
 		{"null is no text", whole, []string{"note"}, ""},
 		{"a record is no text", whole, []string{"deep"}, ""},
@@ -99,32 +89,23 @@ func TestInvoice_Text(t *testing.T) {
 		{"another case is another name", whole, []string{"InvoiceID", "INVOICEID"}, ""},
 		{"a name that is not there", whole, []string{"nope"}, ""},
 		{"an empty name", whole, []string{""}, ""},
-		{"an empty name in the result", `{"":"x","id":"inv-1"}`, []string{"id"}, "inv-1"},
 		{"no names", whole, nil, ""},
 
 		{"a number, by its digits", whole, []string{"total"}, "10.50"},
 		{"a number beyond every integer", `{"n":123456789012345678901234567890}`, []string{"n"}, "123456789012345678901234567890"},
 		{"a number without its exponent", `{"n":1.0e-8}`, []string{"n"}, "0.00000001"},
 		{"a number without a positive exponent", `{"n":-1.50E+3}`, []string{"n"}, "-1500"},
-		{"a zero without its exponent", `{"n":0e5}`, []string{"n"}, "0"},
-		{"a text that looks like a number", `{"n":"1.0e-8"}`, []string{"n"}, "1.0e-8"},
-		{"a long number without its exponent", `{"n":1e64}`, []string{"n"}, "1" + strings.Repeat("0", 64)},
 		{"a number of 128 bytes without its exponent", `{"n":` + strings.Repeat("9", 64) + `e64}`, []string{"n"}, strings.Repeat("9", 64) + strings.Repeat("0", 64)},
 		{"a number that is longer than 128 bytes without its exponent", `{"n":` + strings.Repeat("9", 100) + `e64,"id":"x"}`, []string{"n", "id"}, ""},
 		{"a number with an exponent beyond 64", `{"n":1e-65}`, []string{"n"}, ""},
 		{"the same number with an exponent and without", `[{"n":1e1},{"n":10}]`, []string{"n"}, "10"},
 
-		{"an array of a record", `[{"id":"inv-1"}]`, []string{"id"}, "inv-1"},
 		{"an array of arrays", `[[],[{"id":"inv-1"}]]`, []string{"id"}, "inv-1"},
 		{"a text", `"id"`, []string{"id"}, ""},
-		{"an array of texts", `["id","inv-1"]`, []string{"id"}, ""},
-		{"an empty record", `{}`, []string{"id"}, ""},
 		{"no result", ``, []string{"id"}, ""},
 
 		{"half a character", `{"a":"\ud800"}`, []string{"a"}, ""},
-		{"no UTF-8", "{\"a\":\"\x80\"}", []string{"a"}, ""},
 		{"a text that does not end", `{"a":"x`, []string{"a"}, ""},
-		{"an end without a beginning", `}`, []string{"a"}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -147,23 +128,18 @@ func TestInvoice_Decode(t *testing.T) {
 	}{
 		{"into the caller's struct", `{"invoiceId":"inv-1","more":1}`, &result{}, &result{"inv-1"}},
 		{"names match exactly", `{"INVOICEID":"inv-1"}`, &result{}, &result{}},
-		{"into a map", invoiceJSON, &map[string]any{}, &map[string]any{"invoiceId": "inv-1", "address": "TXYZ"}},
 		{"of another type", `{"invoiceId":1}`, &result{}, nil},
-		{"into a value that is no pointer", invoiceJSON, result{}, nil},
 		{"into nil", invoiceJSON, nil, nil},
 		{"of nothing", "", &result{}, nil},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			err := (&gateway.Invoice{OrderID: "A-17", Raw: []byte(tt.result)}).Decode(tt.into)
-			if tt.want != nil {
-				require.NoError(t, err)
-				assert.Equal(t, tt.want, tt.into)
-				return
-			}
-			require.ErrorContains(t, err, `gateway: invoice for order "A-17": `)
+		err := (&gateway.Invoice{OrderID: "A-17", Raw: []byte(tt.result)}).Decode(tt.into)
+		if tt.want == nil {
+			assert.ErrorContains(t, err, `gateway: invoice for order "A-17": `, tt.name)
 			assert.NotContains(t, err.Error(), "\n")
-		})
+			continue
+		}
+		require.NoError(t, err)
+		assert.Equal(t, tt.want, tt.into, tt.name)
 	}
 }
 
@@ -174,54 +150,41 @@ func TestInvoice_encodes(t *testing.T) {
 	require.NoError(t, err)
 	encoded, err := json.Marshal(created)
 	require.NoError(t, err)
-	assert.JSONEq(t, `{"orderId":"A-17","raw":`+invoiceJSON+`,"replayed":false,"request":{"orderId":"A-17","price":"10.5","amount":"10.4895"}}`, string(encoded))
+	const request = `{"orderId":"A-17","price":"10.5","amount":"10.4895"}`
+	assert.JSONEq(t, `{"orderId":"A-17","raw":`+invoiceJSON+`,"replayed":false,"request":`+request+`}`, string(encoded))
 }
 
 // Packages endpoint and money test all rules of texts and amounts.
 // I-110, I-111, I-112, I-117, I-120, I-121
 func TestClient_CreateInvoice_refuses(t *testing.T) {
 	t.Parallel()
-	orderID := func(text string) func(*gateway.InvoiceRequest) {
-		return func(r *gateway.InvoiceRequest) { r.OrderID = text }
-	}
-	price := func(d decimal.Decimal) func(*gateway.InvoiceRequest) {
-		return func(r *gateway.InvoiceRequest) { r.Price = d }
-	}
-	amount := func(d decimal.Decimal) func(*gateway.InvoiceRequest) {
-		return func(r *gateway.InvoiceRequest) { r.Amount = d }
-	}
+	long := strings.Repeat("o", 1025)
 	for _, tt := range []struct {
 		name             string
 		set              func(*gateway.InvoiceRequest)
 		argument, reason string
 	}{
-		{"no order", orderID(""), "orderId", "is required"},
-		{"a line end in an order", orderID("a\nb"), "orderId", "control characters"},
-		{"half a character in an order", orderID("a\xe4\xb8"), "orderId", "not valid UTF-8"},
-		{"a space in front of an order", orderID(" a"), "orderId", "a space"},
-		{"a soft hyphen in an order", orderID("A-\u00ad17"), "orderId", "must not contain invisible characters"},
-		{"1,025 bytes of order", orderID(strings.Repeat("o", 1025)), "orderId", "is longer than 1024 bytes"},
+		{"no order", func(r *gateway.InvoiceRequest) { r.OrderID = "" }, "orderId", "is required"},
+		{"a line end in an order", func(r *gateway.InvoiceRequest) { r.OrderID = "a\nb" }, "orderId", "control characters"},
+		{"a soft hyphen in an order", func(r *gateway.InvoiceRequest) { r.OrderID = "A-\u00ad17" }, "orderId", "must not contain invisible characters"},
+		{"1,025 bytes of order", func(r *gateway.InvoiceRequest) { r.OrderID = long }, "orderId", "is longer than 1024 bytes"},
 		{"a currency with a space", func(r *gateway.InvoiceRequest) { r.BaseCurrency = "US D" }, "baseCurrency", "must not contain spaces"},
-		{"a currency of 65 bytes", func(r *gateway.InvoiceRequest) { r.BaseCurrency = strings.Repeat("u", 65) }, "baseCurrency", "is longer than 64 bytes"},
+		{"a currency of 65 bytes", func(r *gateway.InvoiceRequest) { r.BaseCurrency = long[:65] }, "baseCurrency", "is longer than 64 bytes"},
 		{"an encoded surrogate in a coin", func(r *gateway.InvoiceRequest) { r.CoinSymbol = "\xed\xa0\x80" }, "coinSymbol", "not valid UTF-8"},
-		{"1,025 bytes of coin", func(r *gateway.InvoiceRequest) { r.CoinSymbol = strings.Repeat("o", 1025) }, "coinSymbol", "is longer than 1024 bytes"},
+		{"1,025 bytes of coin", func(r *gateway.InvoiceRequest) { r.CoinSymbol = long }, "coinSymbol", "is longer than 1024 bytes"},
 		{"a NUL in a network", func(r *gateway.InvoiceRequest) { r.NetworkName = "a\x00b" }, "networkName", "control characters"},
-		{"1,025 bytes of network", func(r *gateway.InvoiceRequest) { r.NetworkName = strings.Repeat("o", 1025) }, "networkName", "is longer than 1024 bytes"},
-		{"no price", price(decimal.Decimal{}), "price", "is required"},
-		{"no amount", amount(decimal.Decimal{}), "amount", "is required"},
-		{"a price below zero", price(decimal.NewFromInt(-5)), "price", "must be greater than zero"},
-		{"an amount below zero", amount(decimal.NewFromInt(-5)), "amount", "must be greater than zero"},
-		{"a price of 65 digits", price(decimal.RequireFromString(strings.Repeat("9", 65))), "price", "more than 64 digits"},
-		{"an amount of 1e1000000000", amount(decimal.New(1, 1_000_000_000)), "amount", "more than 64 digits"},
-		{"an amount of 31 decimal places", amount(decimal.New(1, -31)), "amount", "more than 30 decimal places"},
+		{"1,025 bytes of network", func(r *gateway.InvoiceRequest) { r.NetworkName = long }, "networkName", "is longer than 1024 bytes"},
+		{"no price", noPrice, "price", "is required"},
+		{"no amount", func(r *gateway.InvoiceRequest) { r.Amount = decimal.Decimal{} }, "amount", "is required"},
+		{"a price below zero", func(r *gateway.InvoiceRequest) { r.Price = decimal.NewFromInt(-5) }, "price", "must be greater than zero"},
+		{"an amount of 1e1000000000", func(r *gateway.InvoiceRequest) { r.Amount = decimal.New(1, 1e9) }, "amount", "more than 64 digits"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			request := order("A-17")
 			tt.set(&request)
-			got, err := newClient(t, "http://localhost", neverSends()).CreateInvoice(t.Context(), request)
+			_, err := newClient(t, "http://localhost", neverSends()).CreateInvoice(t.Context(), request)
 			assertRefused(t, err, "create_invoice", tt.argument, tt.reason)
-			assertInvariants(t, got, err)
 			assert.Equal(t, err, request.Validate(), "a program that sends the order later learns it before")
 		})
 	}
@@ -233,43 +196,33 @@ func TestClient_CreateInvoice_refuses(t *testing.T) {
 // I-7, I-33, I-110, I-114, I-115, I-116, I-117, I-118, I-119, I-121
 func TestClient_CreateInvoice_body(t *testing.T) {
 	t.Parallel()
-	full := func(r *gateway.InvoiceRequest) {
-		r.BaseCurrency, r.CoinSymbol, r.NetworkName = "usd", "USDT", "Tron (TRC20)"
-	}
-	table := gateway.WithInvoiceFormat(gateway.InvoiceFormatTable)
+	full := order("A-17")
+	full.BaseCurrency, full.CoinSymbol, full.NetworkName = "usd", "USDT", "Tron (TRC20)"
+	inCurrency, ofCoin, onNetwork := order("A-17"), order("A-17"), order("A-17")
+	inCurrency.BaseCurrency, ofCoin.CoinSymbol, onNetwork.NetworkName = "XYZ", "usdt", "Tron"
+	long := strings.Repeat("o", 1024)
 	for _, tt := range []struct {
-		name string
-		opt  gateway.Option // nil for none
-		set  func(*gateway.InvoiceRequest)
-		want string
+		name        string
+		request     gateway.InvoiceRequest
+		want, table string // in the sample's spelling, and in the table's if that is not ""
 	}{
-		{"no optional member", nil, nil, sampleBody},
-		{"every member", nil, full, fullBody},
-		{"no optional member, in the table's spelling", table, nil, tableBody},
-		{"every member, in the table's spelling", table, full, fullTable},
-		{"the currency", nil, func(r *gateway.InvoiceRequest) { r.BaseCurrency = "usd" }, sampleOf(`"A-17","baseCurrency":"usd"`)},
-		{"an unknown currency", nil, func(r *gateway.InvoiceRequest) { r.BaseCurrency = "XYZ" }, sampleOf(`"A-17","baseCurrency":"XYZ"`)},
-		{"the coin", nil, func(r *gateway.InvoiceRequest) { r.CoinSymbol = "usdt" }, sampleOf(`"A-17","coinSymbol":"usdt"`)},
-		{"the network", nil, func(r *gateway.InvoiceRequest) { r.NetworkName = "Tron" }, sampleOf(`"A-17","networkName":"Tron"`)},
-		{"an order with leading zeros", nil, func(r *gateway.InvoiceRequest) { r.OrderID = "000123" }, sampleOf(`"000123"`)},
-		{"an order that looks like a number", nil, func(r *gateway.InvoiceRequest) { r.OrderID = "0e5" }, sampleOf(`"0e5"`)},
-		{"an order named null", nil, func(r *gateway.InvoiceRequest) { r.OrderID = "null" }, sampleOf(`"null"`)},
-		{"an order with markup, which is not escaped", nil, func(r *gateway.InvoiceRequest) { r.OrderID = "<a&b>" }, sampleOf(`"<a&b>"`)},
-		{"an order that tries to be two members", nil, func(r *gateway.InvoiceRequest) { r.OrderID = `x\","price":"1` }, sampleOf(`"x\\\",\"price\":\"1"`)},
-		{"letters beyond ASCII", nil, func(r *gateway.InvoiceRequest) { r.OrderID = "é  世🙂" }, sampleOf(`"é  世🙂"`)},
-		{"an order of 1,024 bytes", nil, func(r *gateway.InvoiceRequest) { r.OrderID = strings.Repeat("o", 1024) }, sampleOf(`"` + strings.Repeat("o", 1024) + `"`)},
+		{"no optional member", order("A-17"), sampleBody, tableBody},
+		{"every member", full, fullBody, fullTable},
+		{"an unknown currency", inCurrency, sampleOf(`"A-17","baseCurrency":"XYZ"`), ""},
+		{"the coin", ofCoin, sampleOf(`"A-17","coinSymbol":"usdt"`), ""},
+		{"the network", onNetwork, sampleOf(`"A-17","networkName":"Tron"`), ""},
+		{"an order that looks like a number", order("000e5"), sampleOf(`"000e5"`), ""},
+		{"an order with markup, which is not escaped", order("<a&b>"), sampleOf(`"<a&b>"`), ""},
+		{"an order that tries to be two members", order(`x\","price":"1`), sampleOf(`"x\\\",\"price\":\"1"`), ""},
+		{"letters beyond ASCII", order("é  世🙂"), sampleOf(`"é  世🙂"`), ""},
+		{"an order of 1,024 bytes", order(long), sampleOf(`"` + long + `"`), ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			request := order("A-17")
-			if tt.set != nil {
-				tt.set(&request)
+			assert.Equal(t, tt.want, postedBody(t, tt.request))
+			if tt.table != "" {
+				assert.Equal(t, tt.table, postedBody(t, tt.request, gateway.WithInvoiceFormat(gateway.InvoiceFormatTable)))
 			}
-			var opts []gateway.Option
-			if tt.opt != nil {
-				opts = append(opts, tt.opt)
-			}
-			assert.Equal(t, tt.want, postedBody(t, request, opts...))
 		})
 	}
 	t.Run("a key is a JSON string, whatever is in it", func(t *testing.T) {
@@ -307,7 +260,7 @@ func postedBody(t testing.TB, request gateway.InvoiceRequest, opts ...gateway.Op
 func TestClient_CreateInvoice_proof(t *testing.T) {
 	t.Parallel()
 	const other = `{"message":"Invoice created.","result":{"id":"inv-1"}}`
-	documented := enveloped(invoiceJSON)
+	documented, much := enveloped(invoiceJSON), `{"x":"`+strings.Repeat("x", 9<<10)+`",`
 	refusing := []int{400, 422} // with a message of the service
 	type on = []int
 	for _, tt := range []struct {
@@ -419,6 +372,9 @@ func TestClient_CreateInvoice_proof(t *testing.T) {
 		{"two objects", refusing, `{"message":"No."}{"message":"No."}`, unknown, ""},
 		{"half an object", refusing, `{"message":"No.","error":"Bad Re`, unknown, ""},
 		{"half a result", refusing, `{"message":"No.","result":{"id":"inv-1"`, unknown, ""},
+		{"the envelope after 9 KiB", refusing, much + refused("No.")[1:], rejected, "No."},
+		{"the documented success after 9 KiB", refusing, much + documented[1:], unknown, ""},
+		{"the envelope and more than is read", on{401, 422}, refused("No.") + strings.Repeat(" ", 40<<10), unknown, ""},
 		{"a message that is there twice", refusing, `{"message":"No.","message":"Yes."}`, unknown, ""},
 	} {
 		for _, status := range tt.on {
@@ -489,7 +445,7 @@ func assertProves(t *testing.T, status int, body string, want gateway.Outcome, m
 		if isUnknown {
 			assert.Equal(t, "A-17", lost.OrderID)
 			assert.Equal(t, status, lost.StatusCode)
-			assert.Equal(t, body, string(lost.Body))
+			assert.Equal(t, body[:min(len(body), 8<<10)], string(lost.Body))
 			assert.Equal(t, call == 1, lost.Replayed)
 		}
 		if isUnknown && status < 300 && call == 0 {
@@ -501,36 +457,6 @@ func assertProves(t *testing.T, status int, body string, want gateway.Outcome, m
 		assert.Equal(t, 2, sent, "the second call sends")
 	} else {
 		assert.Equal(t, 1, sent, "the second call sends nothing")
-	}
-}
-
-// A proxy that delivers each POST twice passes the second response on. The first delivery has created the invoice. A
-// client that sees only a refusal cannot know that, and says so; 409 alone tells.
-func TestClient_CreateInvoice_deliveredTwice(t *testing.T) {
-	t.Parallel()
-	for status, want := range map[int]gateway.Outcome{
-		400: rejected, // which is not true
-		422: rejected, // nor is this
-		409: unknown,
-		201: succeeded, // and a second invoice
-	} {
-		t.Run(fmt.Sprint("the second delivery is answered ", status), func(t *testing.T) {
-			t.Parallel()
-			deliveries := 0
-			service := func() *http.Response {
-				if deliveries++; deliveries == 1 || status == 201 {
-					return reply(201, enveloped(invoiceJSON))
-				}
-				return reply(status, refused("Order already exists."))
-			}
-			c := newClient(t, "http://localhost", through(func(*http.Request) (*http.Response, error) {
-				service()
-				return service(), nil
-			}))
-			_, err := c.CreateInvoice(t.Context(), order("A-17"))
-			assert.Equal(t, want, gateway.OutcomeOf(err), "%v", err)
-			assert.False(t, gateway.SafeToRetry(err))
-		})
 	}
 }
 
@@ -681,259 +607,120 @@ func assertDecimal(t testing.TB, value int64, exponent int32, got decimal.Decima
 	assert.Equal(t, exponent, got.Exponent(), "the exponent")
 }
 
-// A stage is how far an invoice has come when the caller's context ends.
+// A stage is where an invoice is held up when the caller's context ends.
 type stage string
 
 const (
-	atDial   stage = "it dials"
-	atTLS    stage = "the peer is silent in the TLS handshake"
-	atHeader stage = "the header was written, and the body is unread"
-	atBody   stage = "the service has read a byte of the body"
-	atAwait  stage = "the service has the invoice"
-	atRead   stage = "the response has begun"
+	atDial  stage = "nothing of the invoice was read"
+	atBody  stage = "a byte of the invoice was read"
+	atAwait stage = "all of the invoice was read"
+	atRead  stage = "the response has begun"
 )
 
-// sends reports whether the invoice is sent, and not yet answered, in a stage.
-func (s stage) sends() bool { return s == atBody || s == atAwait || s == atRead }
+// A pause is a reader that ends when its function returns.
+type pause func() error
 
-// An ending is how a caller's context ends.
-type ending struct {
-	name     string
-	deadline time.Duration // 0 for none
-	cancels  bool          // in the stage
-	cause    error
-}
+func (f pause) Read([]byte) (int, error) { return 0, cmp.Or(f(), io.EOF) }
 
-// context returns a context, and a function that ends it in a stage.
-func (e ending) context(ctx context.Context) (_ context.Context, inStage func(), release func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := func() {}
-	if e.deadline > 0 {
-		ctx, stop = context.WithTimeoutCause(ctx, e.deadline, e.cause)
-	}
-	return ctx, func() {
-		if e.cancels {
-			cancel(e.cause)
+// heldAt responds to an invoice, which hold may hold up in each stage.
+func heldAt(hold func(ctx context.Context, now stage) error) gateway.Option {
+	return over(func(req *http.Request) (*http.Response, error) {
+		next := func(now stage) pause { return func() error { return hold(req.Context(), now) } }
+		invoice := io.MultiReader(next(atDial), io.LimitReader(req.Body, 1), next(atBody), req.Body, next(atAwait))
+		if _, err := io.Copy(io.Discard, invoice); err != nil {
+			return nil, err
 		}
-	}, func() { stop(); cancel(nil) }
-}
-
-// err is the error of a context that has ended.
-func (e ending) err() error {
-	if e.cancels {
-		return context.Canceled
-	}
-	return context.DeadlineExceeded
-}
-
-// A staged is a service that holds an invoice up in a stage.
-type staged struct {
-	stage   stage
-	hold    time.Duration
-	inStage func()
-
-	pipes    chan net.Conn
-	closed   chan struct{}
-	received int // invoices
-}
-
-// wait holds an invoice up, and reports whether it goes on.
-func (s *staged) wait(ended <-chan struct{}, now stage) bool {
-	if s.stage != now {
-		return true
-	}
-	s.inStage()
-	select {
-	case <-time.After(s.hold):
-		return true
-	case <-ended:
-	case <-s.closed:
-	}
-	return false
-}
-
-// receive reads an invoice, and responds to it.
-func (s *staged) receive(ended <-chan struct{}, body io.Reader, respond func() io.Writer) {
-	first := make([]byte, 1)
-	if _, err := io.ReadFull(body, first); err != nil || !s.wait(ended, atBody) {
-		return
-	}
-	if rest, err := io.ReadAll(body); err != nil || !json.Valid(append(first, rest...)) {
-		return
-	}
-	s.received++
-	if !s.wait(ended, atAwait) {
-		return
-	}
-	text, to := enveloped(invoiceJSON), respond()
-	_, _ = io.WriteString(to, text[:5])
-	if flusher, ok := to.(http.Flusher); ok {
-		flusher.Flush()
-	}
-	if s.stage == atRead {
-		time.Sleep(time.Nanosecond) // until it is read
-	}
-	if s.wait(ended, atRead) {
-		_, _ = io.WriteString(to, text[5:])
-	}
-}
-
-// ServeHTTP implements [http.Handler].
-func (s *staged) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.receive(nil, r.Body, func() io.Writer { w.WriteHeader(201); return w })
-}
-
-// RoundTrip implements [http.RoundTripper], without connections.
-func (s *staged) RoundTrip(req *http.Request) (*http.Response, error) {
-	ended := req.Context().Done()
-	if !s.wait(ended, atDial) || !s.wait(ended, atHeader) {
-		return nil, req.Context().Err()
-	}
-	response := make(chan *http.Response)
-	go func() {
-		defer close(response)
-		from, to := io.Pipe()
-		s.receive(ended, req.Body, func() io.Writer {
-			response <- &http.Response{StatusCode: 201, Header: http.Header{}, Body: from, ContentLength: -1}
-			return to
-		})
-		_ = to.CloseWithError(req.Context().Err())
-	}()
-	if resp, ok := <-response; ok {
-		return resp, nil
-	}
-	return nil, cmp.Or(req.Context().Err(), io.ErrUnexpectedEOF)
-}
-
-// Accept implements [net.Listener].
-func (s *staged) Accept() (net.Conn, error) {
-	if conn, ok := <-s.pipes; ok {
-		return conn, nil
-	}
-	return nil, net.ErrClosed
-}
-
-func (s *staged) Close() error   { close(s.pipes); close(s.closed); return nil }
-func (s *staged) Addr() net.Addr { return &net.TCPAddr{} }
-
-// dial connects to the service, or to a peer that does not answer in the TLS handshake.
-func (s *staged) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	if !s.wait(ctx.Done(), atDial) {
-		return nil, ctx.Err()
-	}
-	ours, theirs := net.Pipe()
-	if s.stage == atTLS {
-		go func() {
-			_, _ = io.ReadFull(theirs, make([]byte, 1))
-			s.inStage()
-			_, _ = io.Copy(io.Discard, theirs)
-		}()
-		return ours, nil
-	}
-	s.pipes <- theirs
-	return ours, nil
-}
-
-// start serves a version of HTTP over pipes, or none. It returns the base URL and the transport, and stops with the test.
-func (s *staged) start(t *testing.T, version string) (string, http.RoundTripper) {
-	if version == "in memory" {
-		return "http://localhost", s
-	}
-	protocols := new(http.Protocols)
-	protocols.SetHTTP1(version == "HTTP/1.1")
-	protocols.SetUnencryptedHTTP2(version == "HTTP/2")
-	url := "http://localhost"
-	if s.stage == atTLS {
-		url = "https://localhost"
-		protocols.SetHTTP2(version == "HTTP/2")
-	}
-	server := &http.Server{Handler: s, Protocols: protocols, ErrorLog: quiet()}
-	go func() { _ = server.Serve(s) }()
-	t.Cleanup(func() { _ = server.Close() })
-	return url, &http.Transport{DialContext: s.dial, Protocols: protocols, TLSHandshakeTimeout: s.hold}
+		response := reply(201, "")
+		text := enveloped(invoiceJSON)
+		response.Body = io.NopCloser(io.MultiReader(strings.NewReader(text[:5]), next(atRead), strings.NewReader(text[5:])))
+		return response, nil
+	})
 }
 
 // Cancelling the context ends a call at once while nothing of the invoice was read for sending; afterwards the call goes on
-// until it has a response. A deadline is always obeyed. No other attempt follows.
+// until it has a response. A deadline is always obeyed. No other attempt follows. Package attempt and the wire's proof have
+// connections.
 func TestClient_CreateInvoice_contextEnds(t *testing.T) {
 	t.Parallel()
 	const (
-		soon, late = 500 * time.Millisecond, 5 * time.Second
-		hold       = time.Second
-		forever    = time.Hour
-		timeout    = 20 * time.Second
+		soon, late     = 500 * time.Millisecond, 5 * time.Second
+		short, forever = time.Second, time.Hour
+		timeout        = 20 * time.Second
 	)
 	gone := errors.New("the buyer has gone")
-	endings := []ending{
-		{"cancel", 0, true, nil},
-		{"cancel with a cause", 0, true, gone},
+	for _, e := range []struct {
+		name     string
+		deadline time.Duration
+		cancels  bool // in the stage
+		cause    error
+	}{
+		{"cancel", forever, true, nil},
+		{"cancel with a cause", forever, true, gone},
 		{"a deadline", soon, false, nil},
 		{"a deadline with a cause", soon, false, gone},
 		{"cancel before a deadline", late, true, nil},
-		{"cancel before a deadline that comes before the response", soon, true, nil},
-		{"cancel before a deadline, both with a cause", soon, true, gone},
-	}
-	for _, version := range []string{"HTTP/1.1", "HTTP/2", "in memory"} {
-		for _, at := range []stage{atDial, atTLS, atHeader, atBody, atAwait, atRead} {
-			for _, holds := range []time.Duration{hold, forever} {
-				for _, e := range endings {
-					if at == atTLS && version == "in memory" || at == atHeader && version == "HTTP/2" && !e.cancels {
-						continue // no TLS; the hook cannot wait, because it holds a lock of the connection
+		{"cancel before a deadline that comes before the response", soon, true, gone},
+	} {
+		for _, at := range []stage{atDial, atBody, atAwait, atRead} {
+			for _, holds := range []time.Duration{short, forever} {
+				inBubble(t, fmt.Sprintf("%s/for %v/%s", at, holds, e.name), func(t *testing.T) {
+					want, ends := notSent, e.deadline // when the call ends
+					if e.cancels && at == atDial {
+						ends = 0
 					}
-					t.Run(fmt.Sprintf("%s/%s/for %v/%s", version, at, holds, e.name), func(t *testing.T) {
-						t.Parallel()
-						want, ends := gateway.OutcomeNotSent, e.deadline // when the call ends
-						if e.cancels && !at.sends() {
-							ends = 0
+					if at != atDial {
+						want = unknown
+						if ends = min(e.deadline, timeout); holds < ends {
+							want, ends = succeeded, holds
 						}
-						if at.sends() {
-							want = gateway.OutcomeUnknown
-							if ends = cmp.Or(e.deadline, timeout); holds < ends {
-								want, ends = gateway.OutcomeSucceeded, holds
-							}
+					}
+					ctx, cancel := context.WithCancelCause(t.Context())
+					defer cancel(nil)
+					ctx, stop := context.WithTimeoutCause(ctx, e.deadline, e.cause)
+					defer stop()
+					var response gateway.Response
+					c := newClient(t, "http://localhost", gateway.WithRetry(gateway.RetryPolicy{InvoiceTimeout: timeout}), heldAt(func(ctx context.Context, now stage) error {
+						if now != at {
+							return nil
 						}
-						synctest.Test(t, func(t *testing.T) {
-							ctx, inStage, release := e.context(t.Context())
-							defer release()
-							s := &staged{stage: at, hold: holds, inStage: inStage, pipes: make(chan net.Conn), closed: make(chan struct{})}
-							if at == atHeader && version != "in memory" {
-								ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() {
-									if inStage(); !e.cancels {
-										s.wait(ctx.Done(), atHeader)
-									}
-								}})
-							}
-							url, transport := s.start(t, version)
-							var response gateway.Response
-							c := newClient(t, url, gateway.WithHTTPClient(&http.Client{Transport: transport}), gateway.WithRetry(gateway.RetryPolicy{InvoiceTimeout: timeout}))
-							defer c.CloseIdleConnections()
-							begun := time.Now()
-							got, err := c.CreateInvoice(ctx, order("A-17"), gateway.WithResponse(&response))
-							assertInvariants(t, got, err)
-							assert.Equal(t, want, gateway.OutcomeOf(err), "%v", err)
-							assert.Equal(t, ends, time.Since(begun).Truncate(time.Millisecond))
-							assert.Equal(t, 1, response.Attempts)
-							if want == gateway.OutcomeNotSent {
-								assert.Zero(t, s.received)
-								assert.ErrorIs(t, err, e.err())
-								assert.Equal(t, e.cause != nil, errors.Is(err, gone))
-								assert.False(t, gateway.SafeToRetry(err), "the context has ended")
-								return
-							}
-							if unknown, ok := errors.AsType[*gateway.OutcomeUnknownError](err); ok {
-								assert.ErrorIs(t, unknown, context.DeadlineExceeded, "the deadline, or InvoiceTimeout, has ended it")
-								assert.NotErrorIs(t, unknown, context.Canceled)
-								return
-							}
-							assert.Equal(t, 1, s.received)
-							again, err := c.CreateInvoice(t.Context(), order("A-17"))
-							require.NoError(t, err)
-							assert.True(t, again.Replayed)
-						})
-					})
-				}
+						if e.cancels {
+							cancel(e.cause)
+						}
+						return sleep(ctx, holds)
+					}))
+					begun := time.Now()
+					got, err := c.CreateInvoice(ctx, order("A-17"), gateway.WithResponse(&response))
+					assertInvariants(t, got, err)
+					assert.Equal(t, want, gateway.OutcomeOf(err), "%v", err)
+					assert.Equal(t, ends, time.Since(begun))
+					assert.Equal(t, 1, response.Attempts)
+					switch want {
+					case notSent:
+						assert.Equal(t, e.cancels, errors.Is(err, context.Canceled))
+						assert.Equal(t, !e.cancels, errors.Is(err, context.DeadlineExceeded))
+						assert.Equal(t, e.cause != nil, errors.Is(err, gone))
+						assert.False(t, gateway.SafeToRetry(err), "the context has ended")
+					case unknown:
+						assert.ErrorIs(t, err, context.DeadlineExceeded, "the deadline, or InvoiceTimeout, has ended it")
+						assert.NotErrorIs(t, err, context.Canceled)
+					default:
+						again, err := c.CreateInvoice(t.Context(), order("A-17"))
+						require.NoError(t, err)
+						assert.True(t, again.Replayed)
+					}
+				})
 			}
 		}
+	}
+}
+
+// sleep waits, or returns the error of a context that has ended.
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
@@ -942,103 +729,62 @@ func TestClient_CreateInvoice_cancelledOnce(t *testing.T) {
 	t.Parallel()
 	const whenReported = 0 // the attempt after whose report the context is cancelled, if it is not cancelled in one
 	idempotent := []gateway.Option{gateway.WithIdempotentOrders()}
+	busy, cut := statusTrip(503, ""), readThen(io.ErrUnexpectedEOF)
 	for _, tt := range []struct {
-		name     string
-		opts     []gateway.Option
-		cancels  int // the attempt in which the context is cancelled, or whenReported
-		attempts []tripper
-		want     gateway.Outcome
-		safe     bool
-		is       error // of the cause; nil for none
+		name    string
+		opts    []gateway.Option
+		cancels int // the attempt in which the context is cancelled, or whenReported
+		trips   trips
+		want    gateway.Outcome
+		safe    bool
+		is      error // of the cause; nil for none
 	}{
-		{"the service then says 503", nil, 1, []tripper{statusTrip(503, "")}, gateway.OutcomeUnknown, false, nil},
-		{"the service then says 503, idempotent", idempotent, 1, []tripper{statusTrip(503, "")}, gateway.OutcomeUnknown, true, nil},
-		{"the connection is then cut", nil, 1, []tripper{readThen(io.ErrUnexpectedEOF)}, gateway.OutcomeUnknown, false, io.ErrUnexpectedEOF},
-		{"the connection is then cut, idempotent", idempotent, 1, []tripper{readThen(io.ErrUnexpectedEOF)}, gateway.OutcomeUnknown, true, io.ErrUnexpectedEOF},
-		{"the service then redirects, idempotent", idempotent, 1, []tripper{statusTrip(302, "")}, gateway.OutcomeUnknown, false, gateway.ErrRedirect},
-		{"the service then says 429", nil, 1, []tripper{statusTrip(429, "")}, gateway.OutcomeRejected, true, nil},
-		{"the service then refuses it", nil, 1, []tripper{statusTrip(422, refused("No."))}, gateway.OutcomeRejected, false, nil},
-		{"the service then creates it", nil, 1, []tripper{statusTrip(201, enveloped(invoiceJSON))}, gateway.OutcomeSucceeded, false, nil},
-		{"it is then not read", nil, 1, []tripper{errorTrip(refusedConnection("connect"))}, gateway.OutcomeNotSent, false, context.Canceled},
-		{"before a second attempt", nil, whenReported, []tripper{errorTrip(refusedConnection("connect"))}, gateway.OutcomeNotSent, false, context.Canceled},
-		{"before a second attempt, idempotent", idempotent, whenReported, []tripper{statusTrip(503, "")}, gateway.OutcomeUnknown, true, context.Canceled},
-		{"as the second attempt dials", nil, 2, []tripper{errorTrip(refusedConnection("connect")), hangTrip}, gateway.OutcomeNotSent, false, context.Canceled},
-		{"as the second attempt dials, idempotent", idempotent, 2, []tripper{statusTrip(503, ""), hangTrip}, gateway.OutcomeUnknown, true, context.Canceled},
-		{"as the second attempt is sent, idempotent", idempotent, 2, []tripper{statusTrip(503, ""), statusTrip(201, enveloped(invoiceJSON))}, gateway.OutcomeSucceeded, false, nil},
+		{"the service then says 503", nil, 1, trips{busy}, unknown, false, nil},
+		{"the service then says 503, idempotent", idempotent, 1, trips{busy}, unknown, true, nil},
+		{"the connection is then cut", nil, 1, trips{cut}, unknown, false, io.ErrUnexpectedEOF},
+		{"the connection is then cut, idempotent", idempotent, 1, trips{cut}, unknown, true, io.ErrUnexpectedEOF},
+		{"the service then redirects, idempotent", idempotent, 1, trips{statusTrip(302, "")}, unknown, false, gateway.ErrRedirect},
+		{"the service then says 429", nil, 1, trips{statusTrip(429, "")}, rejected, true, nil},
+		{"the service then refuses it", nil, 1, trips{statusTrip(422, refused("No."))}, rejected, false, nil},
+		{"it is then not read", nil, 1, trips{brokenConnect}, notSent, false, context.Canceled},
+		{"before a second attempt", nil, whenReported, trips{brokenConnect}, notSent, false, context.Canceled},
+		{"before a second attempt, idempotent", idempotent, whenReported, trips{busy}, unknown, true, context.Canceled},
+		{"as the second attempt dials", nil, 2, trips{brokenConnect, hangTrip}, notSent, false, context.Canceled},
+		{"as the second attempt dials, idempotent", idempotent, 2, trips{busy, hangTrip}, unknown, true, context.Canceled},
+		{"as the second attempt is sent, idempotent", idempotent, 2, trips{busy, goodTrip}, succeeded, false, nil},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				made := 0
-				transport := tripper(func(req *http.Request) (*http.Response, error) {
-					if made++; made > len(tt.attempts) {
-						return nil, errors.New("another attempt")
-					}
-					if text := bufio.NewReader(req.Body); made == tt.cancels {
-						if tt.want != gateway.OutcomeNotSent && tt.is != context.Canceled {
-							_, err := text.Peek(1)
-							assert.NoError(t, err)
-						}
-						cancel()
-					}
-					return tt.attempts[made-1](req)
-				})
-				watch := gateway.Observer{Attempt: func(context.Context, gateway.Attempt) {
-					if tt.cancels == whenReported {
-						cancel()
-					}
-				}}
-				c := newClient(t, "http://localhost", append(tt.opts, gateway.WithHTTPClient(&http.Client{Transport: transport}), gateway.WithObserver(watch))...)
-				got, err := c.CreateInvoice(ctx, order("A-17"))
-				assertInvariants(t, got, err)
-				assert.Len(t, tt.attempts, made)
-				assert.Equal(t, tt.want, gateway.OutcomeOf(err), "%v", err)
-				assert.Equal(t, tt.safe, gateway.SafeToRetry(err), "%v", err)
-				cause := err
-				if unknown, ok := errors.AsType[*gateway.OutcomeUnknownError](err); ok {
-					cause = unknown.Cause
+		inBubble(t, tt.name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			made := 0
+			watch := gateway.Observer{Attempt: func(context.Context, gateway.Attempt) {
+				if tt.cancels == whenReported {
+					cancel()
 				}
-				if tt.is != nil {
-					assert.ErrorIs(t, cause, tt.is)
+			}}
+			c := newClient(t, "http://localhost", append(tt.opts, gateway.WithObserver(watch), over(func(req *http.Request) (*http.Response, error) {
+				if made++; made > len(tt.trips) {
+					return nil, errors.New("another attempt")
 				}
-				assert.Equal(t, tt.is == context.Canceled, errors.Is(cause, context.Canceled), "%v", err)
-			})
+				if made == tt.cancels {
+					if tt.is != context.Canceled {
+						_, _ = req.Body.Read(make([]byte, 1))
+					}
+					cancel()
+				}
+				return tt.trips[made-1](req)
+			}))...)
+			got, err := c.CreateInvoice(ctx, order("A-17"))
+			assertInvariants(t, got, err)
+			assert.Len(t, tt.trips, made)
+			assert.Equal(t, tt.want, gateway.OutcomeOf(err), "%v", err)
+			assert.Equal(t, tt.safe, gateway.SafeToRetry(err), "%v", err)
+			cause := err
+			if unknown, ok := errors.AsType[*gateway.OutcomeUnknownError](err); ok {
+				cause = unknown.Cause
+			}
+			assert.Equal(t, tt.is == context.Canceled, errors.Is(cause, context.Canceled), "%v", err)
+			assert.True(t, tt.is == nil || errors.Is(cause, tt.is), "%v", err)
 		})
 	}
-}
-
-// A buyer who closes the page leaves no unknown order.
-func TestClient_CreateInvoice_callerLeaves(t *testing.T) {
-	t.Parallel()
-	sent, left, result := make(chan struct{}), make(chan struct{}), make(chan error)
-	service := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		close(sent)
-		<-left
-		respond(201, enveloped(invoiceJSON))(w, r)
-	})
-	c := newClient(t, service.URL)
-	t.Cleanup(c.CloseIdleConnections)
-	shop := serve(t, func(_ http.ResponseWriter, r *http.Request) {
-		context.AfterFunc(r.Context(), func() { close(left) })
-		_, err := c.CreateInvoice(r.Context(), order("A-17"))
-		assert.ErrorIs(t, r.Context().Err(), context.Canceled)
-		result <- err
-	})
-	ctx, leave := context.WithCancel(t.Context())
-	go func() { <-sent; leave() }()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, shop.URL, nil)
-	require.NoError(t, err)
-	go func() {
-		resp, err := http.DefaultClient.Do(req)
-		if err == nil {
-			_ = resp.Body.Close()
-		}
-	}()
-	require.NoError(t, <-result)
-	again, err := c.CreateInvoice(t.Context(), order("A-17"))
-	require.NoError(t, err)
-	assert.True(t, again.Replayed)
-	assert.Len(t, service.Requests(), 1)
 }
