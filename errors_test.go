@@ -93,7 +93,7 @@ func TestErrors(t *testing.T) {
 	read := func(name string, trip tripper, text string, again bool, is ...error) {
 		check(name, trip, withdrawalCall, "gateway: withdrawal: "+text, notSent, again, is...)
 	}
-	const noKey, redirected = "x-api-key header is required", "wait: redirect not followed"
+	const noKey, redirected, last = "x-api-key header is required", "wait: redirect not followed", "; last status 302"
 	long, secret := strings.Repeat("a", 120), "https://user:secret@evil.test/in?apiKey="+canary
 	mismatch := enveloped(strings.Replace(withdrawalJSON, requestID, "another", 1))
 	read("a refusal", statusTrip(404, refused("Not Found")), `404: "Not Found"`, false, gateway.ErrNotFound)
@@ -101,7 +101,7 @@ func TestErrors(t *testing.T) {
 		return c.ExchangeRates(ctx)
 	}, `gateway: exchange_rates: 404: "No."; is the path of the base URL right?`, notSent, false, gateway.ErrNotFound)
 	read("a missing key", statusTrip(418, refused(noKey)), `418: "`+noKey+`"`, false, gateway.ErrMissingAPIKey)
-	read("another message of it", statusTrip(401, refused(strings.ToUpper(noKey))), `401: "`+strings.ToUpper(noKey)+`"`, false, gateway.ErrUnauthorized)
+	read("another message of it", statusTrip(401, refused("X-API-key")), `401: "X-API-key"`, false, gateway.ErrUnauthorized)
 	read("several lines", statusTrip(409, `{"message":"a\nb\u001b[31m","result":[]}`), `409: "a\nb\x1b[31m"`, false, gateway.ErrConflict)
 	read("a web page", statusTrip(403, "<html>\nno"), `403: no message in the response: "<html>\nno"`, false, gateway.ErrForbidden)
 	read("a long body", statusTrip(400, long+"a"), `400: no message in the response: "`+long+`"…`, false)
@@ -113,9 +113,9 @@ func TestErrors(t *testing.T) {
 	read("another withdrawal", statusTrip(201, mismatch),
 		`201: response not understood: /result/withdrawRequestId: "another" is another record than the requested one: `, false,
 		gateway.ErrResponseMismatch)
-	read("a redirect", statusTrip(302, "", "Location", secret), redirected+": to https://evil.test/in; last status 302", false, gateway.ErrRedirect)
-	read("a redirect to a key", statusTrip(302, "", "Location", canary), redirected+": to [REDACTED]; last status 302", false, gateway.ErrRedirect)
-	read("a redirect to nowhere", statusTrip(302, ""), redirected+"; last status 302", false, gateway.ErrRedirect)
+	read("a redirect", statusTrip(302, "", "Location", secret), redirected+": to https://evil.test/in"+last, false, gateway.ErrRedirect)
+	read("a redirect to a key", statusTrip(302, "", "Location", canary), redirected+": to [REDACTED]"+last, false, gateway.ErrRedirect)
+	read("a redirect to nowhere", statusTrip(302, ""), redirected+last, false, gateway.ErrRedirect)
 	read("a refused connection", brokenConnect, "dial: dial tcp: connect: connection refused (3 attempts)", true, syscall.ECONNREFUSED)
 	read("an attempt that takes too long", hangTrip, "wait: no response within 15s (3 attempts)", true, context.DeadlineExceeded)
 	check("the caller's deadline", hangTrip, within(time.Second, withdrawalCall),
@@ -138,7 +138,8 @@ func TestErrors(t *testing.T) {
 	invoice("an invoice over a refused connection", brokenConnect,
 		"dial: dial tcp: connect: connection refused; nothing was sent (3 attempts)", notSent, true, syscall.ECONNREFUSED)
 	invoice("an invoice to no host", errorTrip(lookup), "dial: lookup localhost: no such host; nothing was sent", notSent, true)
-	invoice("an old certificate", errorTrip(expired), "start: x509: certificate has expired or is not yet valid:; nothing was sent", notSent, true)
+	invoice("an old certificate", errorTrip(expired),
+		"start: x509: certificate has expired or is not yet valid:; nothing was sent", notSent, true)
 	check("an invoice of a caller who has gone", hangTrip, cancelled(invoiceCall),
 		"gateway: create_invoice: start: context canceled; nothing was sent", notSent, false, context.Canceled)
 	invoice("an invoice whose response is lost", readThen(io.ErrUnexpectedEOF), "wait: unexpected EOF", unknown, false)
@@ -177,7 +178,7 @@ func TestOutcomeOf(t *testing.T) {
 		{"an error of another package", io.EOF, unknown, false},
 		{"an error of a context", context.Canceled, unknown, false},
 		{"a sentinel", gateway.ErrInvalidArgument, unknown, false},
-		{"an error that wraps nothing", wrapsNothing{}, unknown, false},
+		{"an error that wraps nothing", fmt.Errorf("nothing: %w", error(nil)), unknown, false},
 		{"an error that only claims to match", claimsArgument{}, unknown, false},
 
 		{"a refusal that is wrapped twice", fmt.Errorf("b: %w", fmt.Errorf("a: %w", refusal)), rejected, false},
@@ -200,12 +201,6 @@ func TestOutcomeOf(t *testing.T) {
 		}
 	}
 }
-
-// wrapsNothing is an error of another package with nothing in it.
-type wrapsNothing struct{}
-
-func (wrapsNothing) Error() string { return "nothing" }
-func (wrapsNothing) Unwrap() error { return nil }
 
 // claimsArgument is an error of another package.
 type claimsArgument struct{}
@@ -250,20 +245,23 @@ func TestOutcomeUnknownError(t *testing.T) {
 		assert.Equal(t, ended, errors.Is(err, cause), "%v", cause)
 		assert.NotErrorIs(t, err, gateway.ErrInvalidArgument)
 		assert.Nil(t, errors.Unwrap(err))
-		var network net.Error
-		require.ErrorAs(t, err, &network)
-		assert.False(t, network.Timeout())
-		var temporary interface{ Temporary() bool }
-		require.ErrorAs(t, err, &temporary)
-		assert.False(t, temporary.Temporary())
-		var refusal *gateway.APIError
-		assert.False(t, errors.As(err, &refusal))
+		network, isNetwork := errors.AsType[net.Error](err)
+		assert.True(t, isNetwork && !network.Timeout())
+		assert.False(t, err.(interface{ Temporary() bool }).Temporary())
+		_, isRefusal := errors.AsType[*gateway.APIError](err)
+		assert.False(t, isRefusal)
 	}
 }
 
-// An error that is made by hand, and its zero value, is one line and does no harm.
+// An error that is made by hand, its zero value and a nil pointer, is one line and does no harm.
 func TestErrors_madeByHand(t *testing.T) {
 	t.Parallel()
+	for _, zero := range zeroErrors() {
+		err := reflect.Zero(reflect.TypeOf(zero)).Interface().(error)
+		_, _ = errors.AsType[*gateway.WaitError](err) // it does not panic
+		assert.Equal(t, unknown, gateway.OutcomeOf(err), "%T", err)
+		assert.False(t, gateway.SafeToRetry(err), "%T", err)
+	}
 	broken := errors.New("gateway: it\nbroke\r\n\tat once")
 	for _, err := range append(
 		zeroErrors(),
@@ -273,24 +271,9 @@ func TestErrors_madeByHand(t *testing.T) {
 		&gateway.APIError{Operation: "balance", StatusCode: 500, Body: []byte("it\nbroke")},
 		&gateway.DecodeError{Operation: "balance", StatusCode: 200, Err: broken, Body: []byte("it\nbroke")},
 	) {
-		t.Run(fmt.Sprintf("%T", err), func(t *testing.T) {
-			t.Parallel()
-			assertInvariants(t, nil, err)
-			assert.False(t, gateway.SafeToRetry(err))
-			assert.NotEqual(t, succeeded, gateway.OutcomeOf(err))
-		})
-	}
-}
-
-// A nil pointer to an error is unknown, and a switch over types and outcomes survives it.
-func TestErrors_nilPointer(t *testing.T) {
-	t.Parallel()
-	for _, zero := range zeroErrors() {
-		err := reflect.Zero(reflect.TypeOf(zero)).Interface().(error)
-		_, isConflict := errors.AsType[*gateway.OrderConflictError](err)
-		assert.Equal(t, reflect.TypeOf(err) == reflect.TypeFor[*gateway.OrderConflictError](), isConflict, "%T", err)
-		assert.Equal(t, unknown, gateway.OutcomeOf(err), "%T", err)
+		assertInvariants(t, nil, err)
 		assert.False(t, gateway.SafeToRetry(err), "%T", err)
+		assert.NotEqual(t, succeeded, gateway.OutcomeOf(err), "%T", err)
 	}
 }
 
@@ -434,13 +417,10 @@ func TestErrors_keepNoSecret(t *testing.T) {
 		"a password beyond the examined part":     at(16<<10+40, account),
 		"the end of another context":              context.Canceled,
 		"a timeout with the key":                  timeoutError{canary},
-		"a timeout with a password":               timeoutError{account},
-		"a timeout of many lines":                 timeoutError{"a\nb"},
 		"a timeout that is too long":              timeoutError{strings.Repeat("p", 8<<10)},
 		"a timeout that is wrapped with the key":  fmt.Errorf("%s: %w", canary, timeoutError{}),
 		"a deadline that is wrapped with the key": fmt.Errorf("%s: %w", canary, context.DeadlineExceeded),
 		"a timeout with an error of ours":         errors.Join(gateway.ErrInvalidArgument, timeoutError{canary}),
-		"a timeout with a refusal of ours":        errors.Join(&gateway.APIError{StatusCode: 400}, timeoutError{canary}),
 	} {
 		for _, call := range []callOf{withdrawalCall, invoiceCall} {
 			inBubble(t, name, func(t *testing.T) {

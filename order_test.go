@@ -286,23 +286,6 @@ func TestOrder_largeInvoice(t *testing.T) {
 	}
 }
 
-// A record goes through JSON and back as it is.
-func TestOrderRecord_JSON(t *testing.T) {
-	t.Parallel()
-	request := order("A-17")
-	request.Price, request.Amount = decimal.NewFromInt(1), decimal.NewFromInt(1) // which are equal to what JSON says of them
-	for _, r := range []gateway.OrderRecord{{Request: request, Body: []byte("<html>"), Cause: "a 502"}, {
-		Outcome: succeeded, Request: request, Invoice: json.RawMessage(`{"id":1}`), Others: []json.RawMessage{[]byte(`{"id":2}`)},
-		SentAt: time.Unix(17, 0).UTC(), CreatedAt: time.Unix(18, 0).UTC(), StatusCode: 201,
-	}} {
-		text, err := json.Marshal(r)
-		require.NoError(t, err)
-		var back gateway.OrderRecord
-		require.NoError(t, json.Unmarshal(text, &back))
-		assert.Equal(t, r, back, "%s", text)
-	}
-}
-
 // Calls for one order at once wait for the one in flight: all get its invoice or its unknown outcome. After a refusal
 // each sends its own request.
 // I-122
@@ -825,21 +808,6 @@ func TestOrderGuard_leaseExpires(t *testing.T) {
 			assert.Equal(t, tt.want == notSent, n.ended[0].SentAt.IsZero())
 		})
 	}
-	inBubble(t, "a deadline is obeyed before the lease ends, also after the context was cancelled", func(t *testing.T) {
-		n := &recordingGuard{lease: gateway.Lease{Expires: time.Now().Add(10 * time.Second)}}
-		ctx, stop := context.WithTimeout(t.Context(), 9*time.Second)
-		defer stop()
-		begun := time.Now()
-		_, err := newClient(t, "http://localhost", gateway.WithOrderGuard(n), through(func(req *http.Request) (*http.Response, error) {
-			stop()
-			return hangTrip(req)
-		})).CreateInvoice(ctx, order("A-17"))
-		assert.Equal(t, unknown, gateway.OutcomeOf(err))
-		assert.Equal(t, 9*time.Second, time.Since(begun))
-		require.Len(t, n.ended, 1)
-		assert.Equal(t, "create_invoice: wait: context deadline exceeded", n.ended[0].Cause)
-		assert.Nil(t, n.context[0], "the context of End has not ended")
-	})
 }
 
 // With WithIdempotentOrders a call that waits for an equal one sends the invoice again if that one ends unknown. It sends
