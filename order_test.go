@@ -91,9 +91,13 @@ func TestOrder_steps(t *testing.T) {
 	again := orderStep{want: succeeded, replayed: true}
 	lost := orderStep{trips: trips{reset}, want: unknown}
 	held := orderStep{want: unknown, replayed: true}
+	changed := orderStep{trips: good, absent: true, request: otherPrice, want: succeeded}
 	type change = func(*gateway.InvoiceRequest)
 	twice := func(first, second change, want gateway.Outcome) []orderStep {
 		return []orderStep{{trips: good, request: first, want: succeeded}, {request: second, want: want, replayed: want == succeeded}}
+	}
+	with := func(coin, network string) change {
+		return func(r *gateway.InvoiceRequest) { r.CoinSymbol, r.NetworkName = coin, network }
 	}
 	withUUID := func(id, currency string) change {
 		return func(r *gateway.InvoiceRequest) { r.OrderID, r.BaseCurrency = id, currency }
@@ -103,10 +107,10 @@ func TestOrder_steps(t *testing.T) {
 		"a request that conflicts leaves the invoice":       {create, {request: otherPrice, want: conflict}, again},
 		"a request that is not valid conflicts":             twice(nil, noPrice, conflict),
 		"another currency conflicts":                        twice(nil, func(r *gateway.InvoiceRequest) { r.BaseCurrency = "eur" }, conflict),
-		"a coin conflicts with none":                        twice(nil, func(r *gateway.InvoiceRequest) { r.CoinSymbol = "BTC" }, conflict),
-		"another coin conflicts":                            twice(withCoin, func(r *gateway.InvoiceRequest) { withCoin(r); r.CoinSymbol = "ETH" }, conflict),
-		"a network conflicts with none":                     twice(nil, func(r *gateway.InvoiceRequest) { r.NetworkName = "Ethereum" }, conflict),
-		"another network conflicts":                         twice(withCoin, func(r *gateway.InvoiceRequest) { withCoin(r); r.NetworkName = "Lightning" }, conflict),
+		"a coin conflicts with none":                        twice(nil, with("BTC", ""), conflict),
+		"another coin conflicts":                            twice(withCoin, with("ETH", "Bitcoin"), conflict),
+		"a network conflicts with none":                     twice(nil, with("", "Bitcoin"), conflict),
+		"another network conflicts":                         twice(withCoin, with("BTC", "Lightning"), conflict),
 		"another amount without a coin conflicts":           twice(nil, otherAmount, conflict),
 		"another amount conflicts if a request has no coin": twice(withCoin, otherAmount, conflict),
 		"another amount of the same coin is the same order": twice(withCoin, otherRate, succeeded),
@@ -121,9 +125,9 @@ func TestOrder_steps(t *testing.T) {
 		},
 		"a second attempt may be the one of unknown outcome": {{trips: trips{brokenConnect, reset}, want: unknown}, held},
 		"after a finding that none exists it is sent":        {lost, held, {trips: good, absent: true, want: succeeded}, again},
-		"after the finding, another request may be sent":     {lost, {trips: good, absent: true, request: otherPrice, want: succeeded}, {want: conflict}},
+		"another request may be sent after the finding":      {lost, changed, {want: conflict}},
 		"a refusal after the finding frees it":               {lost, {trips: no, absent: true, want: rejected}, create},
-		"an unknown outcome after the finding holds it":      {{trips: fails, want: unknown}, {trips: lost.trips, absent: true, want: unknown}, held},
+		"an unknown outcome after the finding holds it":      {lost, {trips: fails, absent: true, want: unknown}, held},
 	} {
 		inBubble(t, name, func(t *testing.T) { runSteps(t, steps) })
 	}
@@ -523,9 +527,8 @@ func TestOrderGuard_fails(t *testing.T) {
 				assert.ErrorContains(t, err, strings.TrimPrefix(tt.err.Error(), "gateway: "))
 			}
 			_, isDatabase := errors.AsType[*databaseError](err)
-			assert.Equal(t, tt.found, isDatabase)
-			assert.Equal(t, tt.found, errors.Is(err, errOfTheGuard))
-			assert.Equal(t, tt.found, errors.Is(err, tt.err))
+			found := []bool{isDatabase, errors.Is(err, errOfTheGuard), errors.Is(err, tt.err)}
+			assert.Equal(t, []bool{tt.found, tt.found, tt.found}, found)
 			_, isRefusal := errors.AsType[*gateway.APIError](err)
 			_, isUnknown := errors.AsType[*gateway.OutcomeUnknownError](err)
 			assert.False(t, isRefusal || isUnknown)
@@ -546,7 +549,7 @@ func TestOrderGuard_knows(t *testing.T) {
 	)
 	first, further := json.RawMessage(`{"id":"1"}`), []json.RawMessage{[]byte(`{"id":"2"}`)}
 	createdAt, sentAt := time.Unix(17, 0), time.Unix(1_700_000_000, 0)
-	known := &gateway.OrderRecord{Request: order("A-17"), Invoice: first, Others: further, CreatedAt: createdAt, Cause: "of the attempt before"}
+	known := &gateway.OrderRecord{Request: order("A-17"), Invoice: first, Others: further, CreatedAt: createdAt, Cause: "of one before"}
 	lost := &gateway.OrderRecord{Request: order("A-17"), SentAt: sentAt, StatusCode: 502, Body: []byte("bad"), Cause: "create_invoice: a 502"}
 	bare := &gateway.Invoice{OrderID: "A-17", Replayed: true}
 	whole := &gateway.Invoice{
@@ -620,7 +623,7 @@ func TestOrderGuard_EndRaises(t *testing.T) {
 	const mayExist, endFails = "an invoice may exist", `guard_error="an error of End changes nothing"`
 	createdAt := time.Unix(1_700_000_000, 0)
 	held := gateway.OrderRecord{Outcome: unknown, Request: order("A-17"), Cause: "create_invoice: a 502"}
-	created := gateway.OrderRecord{Outcome: succeeded, Request: order("A-17"), Invoice: []byte(`{"id":"of another call"}`), CreatedAt: createdAt}
+	created := gateway.OrderRecord{Outcome: succeeded, Request: order("A-17"), Invoice: []byte(`{"id":"of another"}`), CreatedAt: createdAt}
 	same, another, two := gateway.OrderRecord{Outcome: succeeded, CreatedAt: createdAt}, created, created
 	otherPrice(&another.Request)
 	two.Others = []json.RawMessage{[]byte(`{"id":"of a third call"}`)}
@@ -845,10 +848,11 @@ func TestWithIdempotentOrders_guard(t *testing.T) {
 	} {
 		inBubble(t, tt.name, func(t *testing.T) {
 			sent, guard := 0, &recordingGuard{first: tt.leases, fails: errOfTheGuard, has: tt.has}
-			c := newClient(t, "http://localhost", gateway.WithIdempotentOrders(), gateway.WithOrderGuard(guard), over(func(req *http.Request) (*http.Response, error) {
+			counted := over(func(req *http.Request) (*http.Response, error) {
 				sent++
 				return tt.trip(req)
-			}))
+			})
+			c := newClient(t, "http://localhost", gateway.WithIdempotentOrders(), gateway.WithOrderGuard(guard), counted)
 			got, err := c.CreateInvoice(t.Context(), order("A-17"))
 			assertInvariants(t, got, err)
 			assert.Equal(t, tt.want, gateway.OutcomeOf(err), "%v", err)
