@@ -98,12 +98,9 @@ func TestInvoice_Text(t *testing.T) {
 		{"half a character", `{"a":"\ud800"}`, []string{"a"}, ""},
 		{"a text that does not end", `{"a":"x`, []string{"a"}, ""},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			got, found := (&gateway.Invoice{Raw: []byte(tt.result)}).Text(tt.names...)
-			assert.Equal(t, tt.want, got)
-			assert.Equal(t, tt.want != "", found)
-		})
+		got, found := (&gateway.Invoice{Raw: []byte(tt.result)}).Text(tt.names...)
+		assert.Equal(t, tt.want, got, tt.name)
+		assert.Equal(t, tt.want != "", found, tt.name)
 	}
 }
 
@@ -208,23 +205,18 @@ func TestClient_CreateInvoice_body(t *testing.T) {
 		{"letters beyond ASCII", order("é  世🙂"), sampleOf(`"é  世🙂"`), ""},
 		{"an order of 1,024 bytes", order(long), sampleOf(`"` + long + `"`), ""},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			assert.Equal(t, tt.want, postedBody(t, tt.request))
-			if tt.table != "" {
-				assert.Equal(t, tt.table, postedBody(t, tt.request, gateway.WithInvoiceFormat(gateway.InvoiceFormatTable)))
-			}
-		})
+		assert.Equal(t, tt.want, postedBody(t, tt.request), tt.name)
+		if tt.table != "" {
+			assert.Equal(t, tt.table, postedBody(t, tt.request, gateway.WithInvoiceFormat(gateway.InvoiceFormatTable)), tt.name)
+		}
 	}
-	t.Run("a key is a JSON string, whatever is in it", func(t *testing.T) {
-		t.Parallel()
-		w := serve(t, respond(200, enveloped(invoiceJSON)))
-		c, err := gateway.New(w.URL, `k"e\y,"price":"0`)
-		require.NoError(t, err)
-		_, err = c.CreateInvoice(t.Context(), order("A-17"))
-		require.NoError(t, err)
-		assert.Equal(t, `{"apiKey":"k\"e\\y,\"price\":\"0","price":"10.50","orderId":"A-17","amount":"10.4895"}`, only(t, w).Body)
-	})
+	w := serve(t, respond(200, enveloped(invoiceJSON)))
+	c, err := gateway.New(w.URL, `k"e\y,"price":"0`)
+	require.NoError(t, err)
+	_, err = invoiceCall(t.Context(), c)
+	require.NoError(t, err)
+	const want = `{"apiKey":"k\"e\\y,\"price\":\"0","price":"10.50","orderId":"A-17","amount":"10.4895"}`
+	assert.Equal(t, want, only(t, w).Body, "a key is a JSON string, whatever is in it")
 }
 
 // sampleOf is the body of an invoice with this text in the place of the order and of optional members.
@@ -305,10 +297,7 @@ func TestClient_CreateInvoice_proof(t *testing.T) {
 		{"the envelope and more than is read", on{401, 422}, refused("No.") + strings.Repeat(" ", 40<<10), unknown, ""},
 	} {
 		for _, status := range tt.on {
-			t.Run(fmt.Sprintf("%d: %s", status, tt.name), func(t *testing.T) {
-				t.Parallel()
-				assertProves(t, status, tt.body, tt.want, tt.message)
-			})
+			proves(t, tt.name, status, tt.body, tt.want, tt.message)
 		}
 	}
 	for _, status := range []int{400, 422} { // which reject with a message of the service
@@ -342,10 +331,7 @@ func TestClient_CreateInvoice_proof(t *testing.T) {
 			"a status in words":                   {`{"status":"CONFLICT","message":"No."}`, "No."},
 			"the envelope after 9 KiB":            {much + refused("No.")[1:], "No."},
 		} {
-			t.Run(fmt.Sprintf("%d: %s", status, name), func(t *testing.T) {
-				t.Parallel()
-				assertProves(t, status, refusal.body, rejected, refusal.message)
-			})
+			proves(t, name, status, refusal.body, rejected, refusal.message)
 		}
 		for name, body := range map[string]string{
 			// It contradicts its status, or is in no usual form.
@@ -371,10 +357,7 @@ func TestClient_CreateInvoice_proof(t *testing.T) {
 			"the documented success after 9 KiB":  much + documented[1:],
 			"a message that is there twice":       `{"message":"No.","message":"Yes."}`,
 		} {
-			t.Run(fmt.Sprintf("%d: %s", status, name), func(t *testing.T) {
-				t.Parallel()
-				assertProves(t, status, body, unknown, "")
-			})
+			proves(t, name, status, body, unknown, "")
 		}
 	}
 	// The function of WithInvoiceDecoder reads these.
@@ -397,47 +380,47 @@ func TestClient_CreateInvoice_proof(t *testing.T) {
 		{"an invoice contradicts its status, and the message", 422, `{"id":"inv-1","message":"The e-mail failed"}`, rejected, unknown, ""},
 		{"a refusal", 422, refused("No."), rejected, rejected, ""},
 	} {
-		t.Run(fmt.Sprintf("with a decoder, %d: %s", tt.status, tt.name), func(t *testing.T) {
-			t.Parallel()
-			assertProves(t, tt.status, tt.body, tt.without, tt.message)
-			assertProves(t, tt.status, tt.body, tt.with, tt.message, gateway.WithInvoiceDecoder(decodeInvoice))
-		})
+		proves(t, tt.name, tt.status, tt.body, tt.without, tt.message)
+		proves(t, tt.name+", with a decoder", tt.status, tt.body, tt.with, tt.message, gateway.WithInvoiceDecoder(decodeInvoice))
 	}
 }
 
-// assertProves asserts the outcome of two calls for an order that get a response.
-func assertProves(t *testing.T, status int, body string, want gateway.Outcome, message string, opts ...gateway.Option) {
+// proves runs a test of the outcome of two calls for an order that get a response.
+func proves(t *testing.T, name string, status int, body string, want gateway.Outcome, message string, opts ...gateway.Option) {
 	t.Helper()
-	sent := 0
-	c := newClient(t, "http://localhost", append(opts, through(func(*http.Request) (*http.Response, error) {
-		sent++
-		return reply(status, body), nil
-	}))...)
-	for call := range 2 {
-		got, err := c.CreateInvoice(t.Context(), order("A-17"))
-		assertInvariants(t, got, err)
-		require.Equal(t, want, gateway.OutcomeOf(err), "call %d: %v", call, err)
-		assert.Equal(t, want == rejected && status == 429, gateway.SafeToRetry(err))
-		if want == succeeded {
-			assert.Equal(t, call == 1, got.Replayed)
-			continue
+	t.Run(fmt.Sprintf("%d: %s", status, name), func(t *testing.T) {
+		t.Parallel()
+		sent := 0
+		c := newClient(t, "http://localhost", append(opts, through(func(*http.Request) (*http.Response, error) {
+			sent++
+			return reply(status, body), nil
+		}))...)
+		for call := range 2 {
+			got, err := c.CreateInvoice(t.Context(), order("A-17"))
+			assertInvariants(t, got, err)
+			require.Equal(t, want, gateway.OutcomeOf(err), "call %d: %v", call, err)
+			assert.Equal(t, want == rejected && status == 429, gateway.SafeToRetry(err))
+			if want == succeeded {
+				assert.Equal(t, call == 1, got.Replayed)
+				continue
+			}
+			refusal, isRefusal := errors.AsType[*gateway.APIError](err)
+			require.Equal(t, want == rejected, isRefusal, "%v", err)
+			assert.Equal(t, status == 409, errors.Is(err, gateway.ErrConflict))
+			if isRefusal {
+				assert.True(t, message == "" || message == refusal.Message, refusal.Message)
+				continue
+			}
+			lost, _ := errors.AsType[*gateway.OutcomeUnknownError](err)
+			assert.Equal(t, []any{"A-17", status, call == 1}, []any{lost.OrderID, lost.StatusCode, lost.Replayed})
+			assert.Equal(t, body[:min(len(body), 8<<10)], string(lost.Body))
+			if status < 300 && call == 0 {
+				assert.Equal(t, message, cmp.Or(lost.Response, &gateway.APIError{}).Message)
+				assert.Equal(t, message != "", lost.Response != nil, "it is an error of the service")
+			}
 		}
-		refusal, isRefusal := errors.AsType[*gateway.APIError](err)
-		require.Equal(t, want == rejected, isRefusal, "%v", err)
-		assert.Equal(t, status == 409, errors.Is(err, gateway.ErrConflict))
-		if isRefusal {
-			assert.True(t, message == "" || message == refusal.Message, refusal.Message)
-			continue
-		}
-		lost, _ := errors.AsType[*gateway.OutcomeUnknownError](err)
-		assert.Equal(t, []any{"A-17", status, call == 1}, []any{lost.OrderID, lost.StatusCode, lost.Replayed})
-		assert.Equal(t, body[:min(len(body), 8<<10)], string(lost.Body))
-		if status < 300 && call == 0 {
-			assert.Equal(t, message, cmp.Or(lost.Response, &gateway.APIError{}).Message)
-			assert.Equal(t, message != "", lost.Response != nil, "it is an error of the service")
-		}
-	}
-	assert.Equal(t, want == rejected, sent == 2, "the second call sends after a refusal only")
+		assert.Equal(t, want == rejected, sent == 2, "the second call sends after a refusal only")
+	})
 }
 
 // decodeInvoice reads an invoice with an id, as a merchant would.

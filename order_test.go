@@ -212,6 +212,7 @@ func runSteps(t *testing.T, steps []orderStep, opts ...gateway.Option) (sent []s
 			assert.Equal(t, s.want == notSent && s.trips != nil, strings.Contains(err.Error(), "nothing was sent"), "step %d: %v", i, err)
 			if isUnknown && !lost.Replayed {
 				assert.Equal(t, sentAt[0], lost.SentAt, "step %d: the first attempt that may have created the invoice", i)
+				assert.Equal(t, unknown, gateway.OutcomeOf(lost.Cause), "step %d: what a later attempt says proves nothing", i)
 			}
 			continue
 		}
