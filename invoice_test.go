@@ -419,7 +419,8 @@ func proves(t *testing.T, name string, status int, body string, want gateway.Out
 				assert.Equal(t, message != "", lost.Response != nil, "it is an error of the service")
 			}
 		}
-		assert.Equal(t, want == rejected, sent == 2, "the second call sends after a refusal only")
+		sends := map[bool]int{true: 2, false: 1}[want == rejected]
+		assert.Equal(t, sends, sent, "the second call sends after a refusal only")
 	})
 }
 
@@ -487,6 +488,7 @@ func TestWithInvoiceDecoder(t *testing.T) {
 				assert.Equal(t, tt.wrong != "", got.GuardErr != nil)
 				if got.GuardErr != nil {
 					assert.ErrorContains(t, got.GuardErr, tt.wrong)
+					assertNoKey(t, got.GuardErr)
 				}
 			}
 			other := order("A-17")
