@@ -389,8 +389,8 @@ func TestResponse_tooLarge(t *testing.T) {
 	assertTooLarge := func(t *testing.T, s subject, start, more string) {
 		t.Helper()
 		source := &unending{next: start, more: strings.Repeat(more, 1<<10)}
-		transport := canned{status: s.status, body: func() io.Reader { return source }}
-		got, err := s.call(t.Context(), cannedClient(t, 0, "", gateway.WithHTTPClient(&http.Client{Transport: transport})))
+		transport := over(canned{status: s.status, body: func() io.Reader { return source }}.RoundTrip)
+		got, err := s.call(t.Context(), cannedClient(t, 0, "", transport))
 		assertInvariants(t, got, err)
 		assert.LessOrEqual(t, source.taken, limit+1)
 		if lost, ok := errors.AsType[*gateway.OutcomeUnknownError](err); ok && s.write {
@@ -402,15 +402,19 @@ func TestResponse_tooLarge(t *testing.T) {
 		assert.ErrorIs(t, err, gateway.ErrResponseTooLarge)
 		assert.False(t, gateway.SafeToRetry(err))
 	}
-	forEach(t, "spaces without an end", func(t *testing.T, s subject) { assertTooLarge(t, s, s.body(), " ") })
-	t.Run("the limit is exact, and a text or records without an end are cut", func(t *testing.T) {
-		t.Parallel()
-		s := subjectNamed("CoinNetworks")
-		_, err := s.call(t.Context(), cannedClient(t, s.status, s.body()+strings.Repeat(" ", limit-len(s.body()))))
-		require.NoError(t, err)
-		assertTooLarge(t, s, s.body()+strings.Repeat(" ", limit+1-len(s.body())), " ")
-		assertTooLarge(t, s, `{"message":"`, "x")
-		assertTooLarge(t, s, `{"result":[`+pairJSON, ","+pairJSON)
+	limited := subjectNamed("CoinNetworks")
+	padded := limited.body() + strings.Repeat(" ", limit-len(limited.body()))
+	_, err := limited.call(t.Context(), cannedClient(t, limited.status, padded))
+	require.NoError(t, err)
+	assertTooLarge(t, limited, padded, " ")
+	assertTooLarge(t, subjectNamed("CreateInvoice"), `{"message":"`, "x")
+	assertTooLarge(t, subjectNamed("Withdrawal"), `{"result":[`+pairJSON, ","+pairJSON)
+	forEach(t, "an error without an end is cut at its own limit", func(t *testing.T, s subject) {
+		source := &unending{more: "x"}
+		transport := over(canned{status: 404, body: func() io.Reader { return source }}.RoundTrip)
+		_, err := s.call(t.Context(), cannedClient(t, 0, "", transport))
+		require.Error(t, err)
+		assert.LessOrEqual(t, source.taken, 32<<10+1)
 	})
 }
 

@@ -305,7 +305,7 @@ func TestOrder_waits(t *testing.T) {
 		want         gateway.Outcome // of those that wait
 		sent         int
 	}{
-		{"it succeeds", 1000, goodTrip, nil, succeeded, 1},
+		{"it succeeds", 100, goodTrip, nil, succeeded, 1},
 		{"its outcome is unknown", 20, reset, nil, unknown, 1},
 		{"it is refused, and so are all", 20, no, no, rejected, 20},
 		{"it is refused, and the next one succeeds", 20, no, goodTrip, succeeded, 2},
