@@ -146,6 +146,7 @@ func TestMemoryGuard_bounds(t *testing.T) {
 	require.NoError(t, err)
 	assert.NoError(t, got.GuardErr)
 
+	forget(t, &g, "created 1") // which had no text any more
 	for i := range kept + 10 { // with the 10 from before
 		settle(t, &g, fmt.Sprint("more ", i), gateway.OrderRecord{Body: text})
 		known, state := ask(t, &g, fmt.Sprint("more ", i))
