@@ -557,6 +557,13 @@ func TestOrderGuard_knows(t *testing.T) {
 		OrderID: "A-17", Raw: slices.Clone(first), Others: []json.RawMessage{slices.Clone(further[0])}, CreatedAt: createdAt,
 		Replayed: true, Request: order("A-17"), Details: gateway.InvoiceDetails{ID: "1"},
 	}
+	isUnknown := func(known *gateway.OrderRecord) gateway.Lease {
+		return gateway.Lease{State: gateway.OrderUnknown, Known: known}
+	}
+	before := &gateway.OutcomeUnknownError{Operation: "create_invoice", OrderID: "A-17", Replayed: true}
+	badGateway := &gateway.OutcomeUnknownError{
+		Operation: "create_invoice", OrderID: "A-17", SentAt: sentAt, StatusCode: 502, Body: []byte("bad"), Replayed: true,
+	}
 	other := order("A-17")
 	otherPrice(&other)
 	for _, tt := range []struct {
@@ -572,16 +579,8 @@ func TestOrderGuard_knows(t *testing.T) {
 		{"created", gateway.Lease{State: gateway.OrderCreated}, bare, nil, "", nil},
 		{"created, with an empty record", gateway.Lease{State: gateway.OrderCreated, Known: &gateway.OrderRecord{}}, bare, nil, "", nil},
 		{"created, with an invoice", gateway.Lease{State: gateway.OrderCreated, Known: known}, whole, nil, "", nil},
-		{
-			"unknown", gateway.Lease{State: gateway.OrderUnknown, Known: &gateway.OrderRecord{}}, nil, nil, earlier,
-			&gateway.OutcomeUnknownError{Operation: "create_invoice", OrderID: "A-17", Replayed: true},
-		},
-		{
-			"unknown, with what failed", gateway.Lease{State: gateway.OrderUnknown, Known: lost}, nil, []error{gateway.ErrServer}, failed,
-			&gateway.OutcomeUnknownError{
-				Operation: "create_invoice", OrderID: "A-17", SentAt: sentAt, StatusCode: 502, Body: []byte("bad"), Replayed: true,
-			},
-		},
+		{"unknown", isUnknown(&gateway.OrderRecord{}), nil, nil, earlier, before},
+		{"unknown, with what failed", isUnknown(lost), nil, []error{gateway.ErrServer}, failed, badGateway},
 	} {
 		inBubble(t, tt.name, func(t *testing.T) {
 			n := &recordingGuard{lease: tt.lease}
