@@ -55,7 +55,7 @@ func onInvoice(ctx context.Context, tx pgx.Tx, r rivergateway.InvoiceResult) err
 // onPending raises an alarm.
 func onPending(_ context.Context, r rivergateway.PendingReport) error {
 	if r.Count > 0 {
-		log.Printf("%d orders must be looked up, the first since %v", r.Count, r.Age)
+		log.Printf("%d orders must be looked up, the first since %v", r.Count, r.Oldest)
 	}
 	return nil
 }

@@ -87,57 +87,32 @@ type InvoiceResult struct {
 	StatusCode int       // of the response, if the outcome is unknown and one came
 	Body       []byte    // at most 8 KiB of that response
 	SentAt     time.Time // when the invoice with that unknown outcome was sent; zero if that is not known
-
-	// Delivered is true for a result of [InvoiceResultOf] if the transaction that ended
-	// the job, in which OnInvoice had it, has committed. Otherwise OnInvoice has failed so
-	// far. It is false in OnInvoice.
-	Delivered bool
 }
 
-// A storedInvoice is an InvoiceResult as the output of a job.
+// A storedInvoice is an InvoiceResult as the output of a job. PostgreSQL would change the spelling of JSON, or refuse it.
 type storedInvoice struct {
-	Run        string    `json:"run"` // that stored it
-	Outcome    string    `json:"outcome"`
-	Invoice    string    `json:"invoice,omitempty"` // text: PostgreSQL would change the spelling of an object
-	Replayed   bool      `json:"replayed,omitempty"`
-	CreatedAt  time.Time `json:"createdAt,omitzero"`
-	Reason     string    `json:"reason,omitempty"`
-	StatusCode int       `json:"statusCode,omitempty"`
-	Body       []byte    `json:"body,omitempty"`
-	SentAt     time.Time `json:"sentAt,omitzero"`
+	Result string `json:"result"` // in JSON
+	Raw    []byte `json:"raw"`    // of the invoice
 }
 
-func (r InvoiceResult) stored(job *rivertype.JobRow) storedInvoice {
-	s := storedInvoice{
-		Run: runOf(job), Outcome: r.Outcome.String(), Reason: r.Reason, StatusCode: r.StatusCode, Body: r.Body, SentAt: r.SentAt,
-	}
+func (r InvoiceResult) stored() storedInvoice {
+	var raw []byte
 	if r.Invoice != nil {
-		s.Invoice, s.Replayed, s.CreatedAt = string(r.Invoice.Raw), r.Invoice.Replayed, r.Invoice.CreatedAt
+		invoice := *r.Invoice
+		raw, invoice.Raw, r.Invoice = invoice.Raw, nil, &invoice
 	}
-	return s
+	text, _ := json.Marshal(r) // if it fails, as for a year of five digits, the next run asks the guard again
+	return storedInvoice{string(text), raw}
 }
 
-// InvoiceResultOf returns the result that is stored with a job of [InsertInvoiceTx], and
-// false if there is none.
-func InvoiceResultOf(job *rivertype.JobRow) (InvoiceResult, bool) {
-	var args invoiceArgs
-	var s storedInvoice
-	var metadata map[string]json.RawMessage
-	if json.Unmarshal(job.EncodedArgs, &args) != nil || json.Unmarshal(job.Output(), &s) != nil || json.Unmarshal(job.Metadata, &metadata) != nil {
+// undelivered returns the result that an earlier run has stored because OnInvoice failed, and false if there is none.
+func undelivered(job *rivertype.JobRow) (r InvoiceResult, ok bool) {
+	var stored output[storedInvoice]
+	if json.Unmarshal(job.Output(), &stored) != nil || stored.Delivered || json.Unmarshal([]byte(stored.Result.Result), &r) != nil {
 		return InvoiceResult{}, false
 	}
-	var run string
-	r := InvoiceResult{
-		JobID: job.ID, OrderID: args.OrderID, Merchant: args.Merchant,
-		Reason: s.Reason, StatusCode: s.StatusCode, Body: s.Body, SentAt: s.SentAt,
-		Delivered: json.Unmarshal(metadata[deliveredKey], &run) == nil && run == s.Run,
-	}
-	_ = r.Outcome.UnmarshalText([]byte(s.Outcome)) // unknown if it is none
-	if r.Outcome == gateway.OutcomeSucceeded {
-		r.Invoice = &gateway.Invoice{OrderID: args.OrderID, Replayed: s.Replayed, CreatedAt: s.CreatedAt}
-		if s.Invoice != "" {
-			r.Invoice.Raw = []byte(s.Invoice)
-		}
+	if r.Invoice != nil {
+		r.Invoice.Raw = stored.Result.Raw
 	}
 	return r, true
 }
@@ -152,12 +127,7 @@ func (w *invoiceWorker) Timeout(*river.Job[invoiceArgs]) time.Duration { return 
 
 // Work implements [river.Worker].
 func (w *invoiceWorker) Work(ctx context.Context, job *river.Job[invoiceArgs]) error {
-	return storableError(w.work(ctx, job))
-}
-
-func (w *invoiceWorker) work(ctx context.Context, job *river.Job[invoiceArgs]) error {
-	before, stored := InvoiceResultOf(job.JobRow)
-	if stored && !before.Delivered {
+	if before, ok := undelivered(job.JobRow); ok {
 		return w.end(ctx, job, before, errors.New(before.Reason))
 	}
 	invoice, outcome, err := w.create(ctx, job.Args)
@@ -190,7 +160,7 @@ func (w *invoiceWorker) create(ctx context.Context, args invoiceArgs) (*gateway.
 }
 
 func (w *invoiceWorker) end(ctx context.Context, job *river.Job[invoiceArgs], r InvoiceResult, cause error) error {
-	e := jobEnd{output: r.stored(job.JobRow)}
+	e := jobEnd{result: r.stored()}
 	if w.cfg.OnInvoice != nil {
 		e.callback = func(ctx context.Context, tx pgx.Tx) error { return w.cfg.OnInvoice(ctx, tx, r) }
 	}

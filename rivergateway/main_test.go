@@ -2,19 +2,21 @@ package rivergateway
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivermigrate"
 	"github.com/riverqueue/river/rivertest"
 	"github.com/riverqueue/river/rivertype"
 	"github.com/shopspring/decimal"
@@ -22,7 +24,16 @@ import (
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/gatewaytest"
+	"github.com/cryptogw/gateway/internal/testing/postgrestest"
 	"github.com/cryptogw/gateway/sqlguard"
+)
+
+// The database of all tests, with the tables of River, of the guard and of a merchant.
+var (
+	dsn   string
+	pool  *pgxpool.Pool
+	db    *sql.DB
+	queue *river.Client[pgx.Tx] // inserts only
 )
 
 func TestMain(m *testing.M) {
@@ -31,8 +42,7 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // clients warn of what the tests cause
-	code := m.Run()
-	stopPostgres()
+	code := withDatabase(m.Run)
 	if err := goleak.Find(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = max(code, 1)
@@ -40,13 +50,41 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// A shop is a merchant with a database, a guard and a gateway.
+func withDatabase(run func() int) int {
+	ctx := context.Background()
+	server := must(postgrestest.Start("fsync=off", "shared_buffers=64MB"))
+	defer server.Stop()
+	dsn = server.DSN("postgres")
+	pool = must(pgxpool.New(ctx, dsn))
+	defer pool.Close()
+	db = stdlib.OpenDBFromPool(pool)
+	defer func() { _ = db.Close() }()
+	queue = must(river.NewClient(riverpgxv5.New(pool), &river.Config{}))
+	must(must(rivermigrate.New(riverpgxv5.New(pool), nil)).Migrate(ctx, rivermigrate.DirectionUp, nil))
+	must(0, must(sqlguard.New(db)).Migrate(ctx))
+	must(pool.Exec(ctx, `CREATE TABLE results (order_id text NOT NULL, outcome text NOT NULL)`))
+	return run()
+}
+
+func must[T any](value T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return value
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A shop is a merchant with a guard and a gateway, and no orders in the database.
 type shop struct {
 	t     *testing.T
-	pool  *pgxpool.Pool
 	guard *sqlguard.Guard
 	gw    *gatewaytest.Server
-	river *river.Client[pgx.Tx] // inserts only
 	cfg   Config
 
 	rescue time.Duration // RescueStuckJobsAfter; 0 for the default
@@ -57,37 +95,25 @@ type shop struct {
 
 func newShop(t *testing.T, opts ...sqlguard.Option) *shop {
 	t.Helper()
-	pool := openPool(t, newDatabase(t))
-	s := &shop{t: t, pool: pool, gw: gatewaytest.NewServer()}
+	s := &shop{t: t, gw: gatewaytest.NewServer()}
 	t.Cleanup(s.gw.Close)
+	s.exec(`DELETE FROM river_job; DELETE FROM gateway_orders; DELETE FROM results`)
+	t.Cleanup(func() {
+		jobs := must(pool.Query(context.Background(), `SELECT river_job::text FROM river_job`))
+		for _, job := range must(pgx.CollectRows(jobs, pgx.RowTo[string])) {
+			if strings.Contains(job, s.gw.APIKey) {
+				t.Errorf("a job has the key: %s", job)
+			}
+		}
+	})
 	var err error
-	db := stdlib.OpenDBFromPool(pool)
-	t.Cleanup(func() { check(t, db.Close()) })
 	s.guard, err = sqlguard.New(db, opts...)
-	check(t, err)
-	s.river, err = river.NewClient(riverpgxv5.New(pool), &river.Config{})
 	check(t, err)
 	s.cfg = Config{
 		Guard: s.guard, Pool: pool, BaseURL: s.gw.URL, APIKey: s.gw.APIKey,
-		Options:   []gateway.Option{gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1})},
-		OnInvoice: s.onInvoice,
+		Options: []gateway.Option{gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1})}, OnInvoice: s.onInvoice,
 	}
 	return s
-}
-
-func openPool(t *testing.T, dsn string) *pgxpool.Pool {
-	t.Helper()
-	pool, err := pgxpool.New(t.Context(), dsn)
-	check(t, err)
-	t.Cleanup(pool.Close)
-	return pool
-}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // onInvoice is the merchant's function. It records its event in its own table.
@@ -95,19 +121,27 @@ func (s *shop) onInvoice(ctx context.Context, tx pgx.Tx, r InvoiceResult) error 
 	s.told.Lock()
 	s.results = append(s.results, r)
 	s.told.Unlock()
-	_, err := tx.Exec(ctx, `INSERT INTO results VALUES ($1, $2, $3)`, r.OrderID, r.Outcome.String(), r.Invoice != nil)
+	_, err := tx.Exec(ctx, `INSERT INTO results VALUES ($1, $2)`, r.OrderID, r.Outcome.String())
 	return err
 }
 
-// committed returns what the merchant's table has of an order, in texts.
-func (s *shop) committed(orderID string) []string {
-	s.t.Helper()
-	rows, err := s.pool.Query(s.t.Context(), `SELECT outcome FROM results WHERE order_id = $1`, orderID)
-	check(s.t, err)
+// committed returns what the merchant's table has of an order.
+func committed(t *testing.T, orderID string) string {
+	t.Helper()
+	rows, err := pool.Query(t.Context(), `SELECT outcome FROM results WHERE order_id = $1`, orderID)
+	check(t, err)
 	outcomes, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	check(s.t, err)
-	return outcomes
+	check(t, err)
+	return strings.Join(outcomes, ", ")
 }
+
+func (s *shop) exec(text string) {
+	s.t.Helper()
+	_, err := pool.Exec(s.t.Context(), text)
+	check(s.t, err)
+}
+
+func (s *shop) with(opts ...gateway.Option) { s.cfg.Options = append(s.cfg.Options, opts...) }
 
 func (s *shop) jobs() *Jobs {
 	s.t.Helper()
@@ -125,13 +159,13 @@ func request(orderID string) gateway.InvoiceRequest {
 func (s *shop) insert(r gateway.InvoiceRequest, o InsertOptions) *rivertype.JobRow {
 	s.t.Helper()
 	return s.inserted(func(tx pgx.Tx) (*rivertype.JobInsertResult, error) {
-		return InsertInvoiceTx(s.t.Context(), s.river, tx, r, o)
+		return InsertInvoiceTx(s.t.Context(), queue, tx, r, o)
 	})
 }
 
 func (s *shop) inserted(insert func(tx pgx.Tx) (*rivertype.JobInsertResult, error)) (job *rivertype.JobRow) {
 	s.t.Helper()
-	check(s.t, s.inTx(func(tx pgx.Tx) error {
+	check(s.t, pgx.BeginFunc(s.t.Context(), pool, func(tx pgx.Tx) error {
 		result, err := insert(tx)
 		if err == nil {
 			job = result.Job
@@ -141,53 +175,44 @@ func (s *shop) inserted(insert func(tx pgx.Tx) (*rivertype.JobInsertResult, erro
 	return job
 }
 
-func (s *shop) inTx(do func(tx pgx.Tx) error) error {
-	return pgx.BeginFunc(s.t.Context(), s.pool, do)
-}
+// The state of a job after a run.
+const (
+	completed = rivertype.JobStateCompleted
+	cancelled = rivertype.JobStateCancelled
+	failed    = rivertype.JobStateAvailable // it runs again
+	snoozed   = rivertype.JobStateScheduled
+)
 
-// run runs a job once, without the rest of the engine, and returns its row, what the
-// engine does with it, and the error that it records.
-func run[T river.JobArgs](s *shop, worker river.Worker[T], job *rivertype.JobRow) (*rivertype.JobRow, river.EventKind, error) {
+// run runs a job once, without the rest of the engine, and returns its row and the error that the engine records.
+func run[T river.JobArgs](s *shop, worker river.Worker[T], job *rivertype.JobRow) (*rivertype.JobRow, error) {
 	s.t.Helper()
-	job, err := s.river.JobGet(s.t.Context(), job.ID)
+	job, err := queue.JobGet(s.t.Context(), job.ID)
 	check(s.t, err)
-	w := rivertest.NewWorker(s.t, riverpgxv5.New(s.pool), &river.Config{}, worker)
-	conn, err := s.pool.Acquire(s.t.Context())
+	conn, err := pool.Acquire(s.t.Context())
 	check(s.t, err)
 	defer conn.Release()
-	result, err := w.WorkJob(s.t.Context(), s.t, autocommit{conn: conn.Conn()}, job)
+	w := rivertest.NewWorker(s.t, riverpgxv5.New(pool), &river.Config{}, worker)
+	result, err := w.WorkJob(s.t.Context(), s.t, autocommit{poolConn: conn}, job)
 	if result == nil {
 		s.t.Fatal(err)
 	}
-	job, err2 := s.river.JobGet(s.t.Context(), job.ID)
+	job, err2 := queue.JobGet(s.t.Context(), job.ID)
 	check(s.t, err2)
-	return job, result.EventKind, err
+	return job, err
 }
 
-func (s *shop) runInvoice(job *rivertype.JobRow) (*rivertype.JobRow, river.EventKind, error) {
+func (s *shop) runInvoice(job *rivertype.JobRow) (*rivertype.JobRow, error) {
 	s.t.Helper()
 	return run[invoiceArgs](s, &invoiceWorker{Jobs: s.jobs()}, job)
 }
 
-// autocommit is what rivertest needs as a transaction. Each statement commits, as those of
-// the engine do: what a job does in a transaction of its own would wait for another.
-type autocommit struct {
-	pgx.Tx
-	conn *pgx.Conn
-}
-
-func (a autocommit) Conn() *pgx.Conn { return a.conn }
-
-func (a autocommit) Begin(ctx context.Context) (pgx.Tx, error) { return a.conn.Begin(ctx) }
-
-func (a autocommit) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
-	return a.conn.Exec(ctx, sql, args...)
-}
-
-func (a autocommit) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
-	return a.conn.Query(ctx, sql, args...)
-}
-
-func (a autocommit) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
-	return a.conn.QueryRow(ctx, sql, args...)
-}
+// An autocommit is a transaction for rivertest whose statements commit, as those of the engine do. A job in a
+// transaction of its own would wait for another.
+type (
+	autocommit struct {
+		*poolConn
+		rest
+	}
+	poolConn = pgxpool.Conn
+	rest     struct{ pgx.Tx }
+)

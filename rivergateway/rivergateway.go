@@ -9,30 +9,16 @@
 // order. A worker creates the invoice, and OnInvoice of [Config] is called with the
 // result in the transaction that ends the job: what it writes is written once.
 //
-//   - Created, by this run or an earlier one: the job is completed.
-//   - Unknown: the job is cancelled, and [sqlguard.Guard.Pending] lists the order until a
-//     person has looked it up. It is not sent again before.
-//   - Rejected by the service, unless the same request may be accepted later: the job is
-//     cancelled.
-//   - Conflict: the order has an invoice for another request. The job is cancelled.
-//   - Not sent, rejected for now, or the guard's database fails: the engine tries again. After
-//     its last attempt the job is cancelled.
-//   - Unknown, where the gateway returns the existing invoice ([gateway.WithIdempotentOrders]):
-//     the engine tries again.
-//   - Another call for the order is in flight for longer than a run waits for it: the job is
-//     snoozed. Either that call records its outcome or its lease ends, so that a later run knows.
-//
 // A job whose context is cancelled before anything was sent, as by StopAndCancel, goes
 // back to the queue. While an invoice is being sent StopAndCancel waits for its outcome, for at most
 // InvoiceTimeout of [gateway.RetryPolicy], and 10 seconds each for the guard and for OnInvoice.
 //
-// The README has what each error does, and what to do after a crash.
+// The README says what each outcome does with a job, and what to do after a crash.
 package rivergateway
 
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -183,10 +169,18 @@ func (j *Jobs) callOptions(ctx context.Context, merchant string) ([]gateway.Call
 // no attempt if the run was interrupted.
 func tryAgain(ctx context.Context, err error) error {
 	if ctx.Err() == context.Canceled && !errors.Is(err, context.Canceled) {
-		return fmt.Errorf("%w (%w)", err, context.Canceled)
+		err = fmt.Errorf("%w (%w)", err, context.Canceled)
 	}
-	return err
+	return textError{err}
 }
+
+// A textError is an error, which can be the merchant's, as PostgreSQL can store it: with U+FFFD for each NUL.
+// Otherwise no job would end that the engine ends together with this one.
+type textError struct{ error }
+
+func (e textError) Error() string { return strings.ReplaceAll(e.error.Error(), "\x00", "\ufffd") }
+
+func (e textError) Unwrap() error { return e.error }
 
 // isLastAttempt reports whether the engine does not run a job again after an error.
 func isLastAttempt(ctx context.Context, job *rivertype.JobRow) bool {
@@ -195,38 +189,49 @@ func isLastAttempt(ctx context.Context, job *rivertype.JobRow) bool {
 
 // A jobEnd says how to end a job that does not run again.
 type jobEnd struct {
-	output   any                                        // stored with the job
+	result   any                                        // stored with the job
 	callback func(ctx context.Context, tx pgx.Tx) error // OnInvoice or OnWithdrawal; nil for none
 	cancel   error                                      // why the job is cancelled; nil if it is completed
 }
 
+// An output is what the engine stores with a job.
+type output[T any] struct {
+	Delivered bool `json:"delivered"` // whether the merchant's function had the result, in a transaction that has committed
+	Result    T    `json:"result"`
+}
+
 // end calls the merchant's function, stores the output and ends the job in one
 // transaction, so that it happens once: a job that is completed, or whose
-// cancellation was requested, does not run again, even if this process dies. If it fails,
+// cancellation was requested, does not run again, even if this process dies. If the function fails,
 // also by a panic, the engine stores the result with the job, and the next run calls the
-// function with it.
+// function with it. If the COMMIT fails, it may have had its effect: the engine stores nothing, and the next run
+// asks the guard.
 func end[T river.JobArgs](ctx context.Context, j *Jobs, job *river.Job[T], e jobEnd) error {
-	ended := false
+	called := false
 	defer func() {
-		if !ended {
-			_ = river.RecordOutput(ctx, storable(e.output)) // fails outside of a worker and over 32 MB only
+		if !called {
+			_ = river.RecordOutput(ctx, output[any]{false, e.result}) // fails outside of a worker and over 32 MB only
 		}
 	}()
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 	defer cancel()
-	if err := pgx.BeginFunc(bounded, j.cfg.Pool, func(tx pgx.Tx) error { return endTx(bounded, tx, job, e) }); err != nil {
+	err := pgx.BeginFunc(bounded, j.cfg.Pool, func(tx pgx.Tx) error {
+		err := endTx(bounded, tx, job, e)
+		called = err == nil
+		return err
+	})
+	switch {
+	case err != nil:
 		return tryAgain(ctx, err)
-	}
-	ended = true
-	if e.cancel != nil {
-		return river.JobCancel(e.cancel)
+	case e.cancel != nil:
+		return river.JobCancel(textError{e.cancel})
 	}
 	return nil
 }
 
 func endTx[T river.JobArgs](ctx context.Context, tx pgx.Tx, job *river.Job[T], e jobEnd) error {
 	client := river.ClientFromContext[pgx.Tx](ctx)
-	row, err := client.JobUpdateTx(ctx, tx, job.ID, nil) // locks it
+	row, err := client.JobUpdateTx(ctx, tx, job.ID, &river.JobUpdateParams{Output: output[any]{true, e.result}}) // locks it
 	if err != nil {
 		return err
 	}
@@ -238,61 +243,10 @@ func endTx[T river.JobArgs](ctx context.Context, tx pgx.Tx, job *river.Job[T], e
 			return err
 		}
 	}
-	if _, err := client.JobUpdateTx(ctx, tx, job.ID, &river.JobUpdateParams{Output: storable(e.output)}); err != nil {
-		return err
-	}
-	if err := markDelivered(ctx, tx, client.Schema(), job.JobRow); err != nil {
-		return err
-	}
 	if e.cancel != nil {
 		_, err = client.JobCancelTx(ctx, tx, job.ID)
 	} else {
 		_, err = river.JobCompleteTx[*riverpgxv5.Driver](ctx, tx, job)
 	}
 	return err
-}
-
-// deliveredKey is the key in the metadata of a job of the run whose result the merchant's
-// function had. Only the transaction that ends a job writes it: if the response to its
-// COMMIT is lost, the engine overwrites the output, but not this.
-const deliveredKey = "gateway_delivered"
-
-func markDelivered(ctx context.Context, tx pgx.Tx, schema string, job *rivertype.JobRow) error {
-	table := pgx.Identifier{"river_job"}
-	if schema != "" {
-		table = pgx.Identifier{schema, "river_job"}
-	}
-	_, err := tx.Exec(ctx, `UPDATE `+table.Sanitize()+` SET metadata = metadata || jsonb_build_object($2::text, $3::text) WHERE id = $1`,
-		job.ID, deliveredKey, runOf(job))
-	return err
-}
-
-// runOf identifies a run of a job.
-func runOf(job *rivertype.JobRow) string { return job.AttemptedAt.UTC().Format(time.RFC3339Nano) }
-
-// storableError returns the error of a worker, which can be of the merchant's, as PostgreSQL can store it: with U+FFFD
-// for each NUL. Otherwise no job would end that the engine ends together with this one.
-func storableError(err error) error {
-	if err == nil || !strings.Contains(err.Error(), nul) {
-		return err
-	}
-	return &textError{err}
-}
-
-const nul = "\x00"
-
-// A textError has no NUL in its text.
-type textError struct{ err error }
-
-func (e *textError) Error() string { return strings.ReplaceAll(e.err.Error(), nul, "\ufffd") }
-
-func (e *textError) Unwrap() error { return e.err }
-
-// storable returns an output with U+FFFD for each NUL, for the same reason.
-func storable(output any) any {
-	text, err := json.Marshal(output)
-	if err != nil {
-		return output
-	}
-	return json.RawMessage(strings.NewReplacer(`\\`, `\\`, `\u0000`, `\ufffd`).Replace(string(text)))
 }

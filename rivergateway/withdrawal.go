@@ -53,13 +53,6 @@ type WithdrawalResult struct {
 	Reason     string              // then: the error, in one line
 }
 
-// A storedWithdrawal is a WithdrawalResult as the output of a job.
-type storedWithdrawal struct {
-	Status     gateway.WithdrawalStatus `json:"status"`
-	Withdrawal *gateway.Withdrawal      `json:"withdrawal"`
-	Reason     string                   `json:"reason,omitempty"`
-}
-
 type withdrawalWorker struct {
 	river.WorkerDefaults[withdrawalArgs]
 	*Jobs
@@ -70,64 +63,40 @@ func (w *withdrawalWorker) Timeout(*river.Job[withdrawalArgs]) time.Duration { r
 
 // Work implements [river.Worker]. It makes one inquiry.
 func (w *withdrawalWorker) Work(ctx context.Context, job *river.Job[withdrawalArgs]) error {
-	return storableError(w.work(ctx, job))
-}
-
-func (w *withdrawalWorker) work(ctx context.Context, job *river.Job[withdrawalArgs]) error {
-	opts, err := w.callOptions(ctx, job.Args.Merchant)
-	if err != nil && !isLastAttempt(ctx, job.JobRow) {
-		return tryAgain(ctx, err)
-	}
 	var seen *gateway.Withdrawal
 	over := true
+	opts, err := w.callOptions(ctx, job.Args.Merchant)
 	if err == nil {
 		seen, over, err = w.client.PollWithdrawal(ctx, job.Args.WithdrawRequestID, gateway.WaitOptions{Final: w.cfg.Final}, opts...)
 	}
-	if !over && !(isRefusal(err) && time.Since(job.CreatedAt) >= refusedFor) {
-		return river.JobSnooze(intervalAfter(time.Since(job.CreatedAt), err))
+	ended, _ := errors.AsType[*gateway.WaitError](err)
+	_, refused := errors.AsType[*gateway.APIError](err)
+	waited := time.Since(job.CreatedAt)
+	if !over && !(ended != nil && refused && waited >= refusedFor) { // an intermediary may have refused if the error is no WaitError
+		return river.JobSnooze(intervalAfter(waited, err))
 	}
 	result := WithdrawalResult{JobID: job.ID, WithdrawRequestID: job.Args.WithdrawRequestID, Merchant: job.Args.Merchant}
-	result.read(seen, err)
-	e := jobEnd{output: storedWithdrawal{result.Status, result.Withdrawal, result.Reason}}
+	switch {
+	case err == nil:
+		result.Status, result.Withdrawal = seen.Status, seen
+	case ended != nil:
+		result.Status, result.Withdrawal = ended.Status, ended.Last
+	}
+	if result.Withdrawal == nil {
+		result.Reason = err.Error()
+	}
+	e := jobEnd{result: result.Status}
 	if w.cfg.OnWithdrawal != nil {
 		e.callback = func(ctx context.Context, tx pgx.Tx) error { return w.cfg.OnWithdrawal(ctx, tx, result) }
 	}
-	switch {
-	case result.Status != "":
-	case !isLastAttempt(ctx, job.JobRow) && !refusesIdentifier(err):
-		return tryAgain(ctx, err)
-	default:
+	if result.Status == "" {
 		e.cancel = err
+		wrong, _ := errors.AsType[*gateway.ArgumentError](err)
+		if !isLastAttempt(ctx, job.JobRow) && (wrong == nil || wrong.Name != "withdrawRequestId") {
+			return tryAgain(ctx, err)
+		}
 	}
 	return end(ctx, w.Jobs, job, e)
-}
-
-// read reads how a wait has ended, from what a poll has returned.
-func (r *WithdrawalResult) read(seen *gateway.Withdrawal, err error) {
-	if ended, ok := errors.AsType[*gateway.WaitError](err); ok {
-		seen, err = ended.Last, ended.Err
-		r.Status = ended.Status
-	}
-	if seen != nil {
-		r.Status, r.Withdrawal = seen.Status, seen
-		return
-	}
-	r.Reason = err.Error()
-}
-
-// isRefusal reports whether the service itself refuses the inquiry, and not an intermediary.
-func isRefusal(err error) bool {
-	ended, ok := errors.AsType[*gateway.WaitError](err)
-	if !ok {
-		return false
-	}
-	_, refused := errors.AsType[*gateway.APIError](ended)
-	return refused
-}
-
-func refusesIdentifier(err error) bool {
-	refusal, ok := errors.AsType[*gateway.ArgumentError](err)
-	return ok && refusal.Name == "withdrawRequestId"
 }
 
 // intervalAfter is the time until the next inquiry: a quarter of how long the job has
