@@ -1,7 +1,6 @@
 package otelgateway_test
 
 import (
-	"context"
 	"maps"
 	"os"
 	"os/exec"
@@ -16,7 +15,6 @@ import (
 	"github.com/cryptogw/gateway/gatewaytest"
 	"github.com/cryptogw/gateway/internal/testing/documented/everycall"
 	"github.com/cryptogw/gateway/otelgateway"
-	"github.com/cryptogw/gateway/sqlguard"
 )
 
 func fileText(t *testing.T, path string) string {
@@ -39,21 +37,15 @@ func captures(expression string, texts ...string) (all []string) {
 // withPending runs a test of a client and of the gauges of a guard without pending orders.
 func withPending(t *testing.T, test func(*testing.T, fixture)) {
 	inBubble(t, func(t *testing.T, f fixture) {
-		_, err := otelgateway.RegisterPending(guard(func(context.Context) (sqlguard.PendingSummary, error) {
-			return sqlguard.PendingSummary{}, nil
-		}), f.Options)
+		_, err := otelgateway.RegisterPending(pending(0, 0), f.Options)
 		require.NoError(t, err)
 		test(t, f)
 	})
 }
 
-// The first block of the README is code of the example, and its tables name every metric with its kind and unit, and every
-// attribute.
+// The tables of the README name every metric with its kind and unit, and every attribute.
 func TestREADME(t *testing.T) {
 	readme := fileText(t, "README.md")
-	blocks := captures("(?s)```go\n(.*?)```\n", readme)
-	require.NotEmpty(t, blocks)
-	assert.Contains(t, fileText(t, "example_test.go"), blocks[0])
 	withPending(t, func(t *testing.T, f fixture) {
 		f.gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.FaultReset())
 		require.NoError(t, f.gw.SetWithdrawalStatus(f.gw.Withdrawals()[0].WithdrawRequestID, "ON_HOLD"))

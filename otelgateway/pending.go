@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -13,10 +12,7 @@ import (
 	"github.com/cryptogw/gateway/sqlguard"
 )
 
-const (
-	pendingTimeout  = 5 * time.Second  // how long an observation waits for the database
-	pendingInterval = 10 * time.Second // how often the database is asked, at most
-)
+const pendingTimeout = 5 * time.Second // how long an observation waits for the database
 
 // A PendingSummarizer knows the orders that must be looked up, as a [sqlguard.Guard] does.
 type PendingSummarizer interface {
@@ -29,8 +25,7 @@ type PendingSummarizer interface {
 // gateway.orders.oldest_pending.age, for how long the oldest is unknown, in seconds by the
 // clocks of this process and of the database; 0 if there is none.
 //
-// They are read when the metrics are, at most every 10 seconds however many readers there
-// are, and an observation waits for 5 seconds at most. If they cannot be read, these gauges
+// They are read whenever the metrics are, for at most 5 seconds. If they cannot be read, these gauges
 // have no value, gateway.orders.readable is 0 instead of 1, and the error is passed to
 // [otel.Handle].
 //
@@ -50,12 +45,14 @@ func RegisterPending(guard PendingSummarizer, opts Options) (metric.Registration
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return nil, err
 	}
-	p, attributes := &pending{ask: guard.PendingSummary}, metric.WithAttributes(serverOf(opts.BaseURL)...)
+	attributes := metric.WithAttributes(serverOf(opts.BaseURL)...)
 	// It returns no error: a periodic reader would then export no metric at all.
 	return meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		summary, err := p.read(ctx)
+		ctx, cancel := context.WithTimeout(ctx, pendingTimeout)
+		defer cancel()
+		summary, err := guard.PendingSummary(ctx)
 		if err != nil {
-			otel.Handle(err)
+			otel.Handle(fmt.Errorf("otelgateway: the pending orders cannot be read: %w", err))
 			o.ObserveInt64(readable, 0, attributes)
 			return nil
 		}
@@ -71,31 +68,4 @@ func ageOf(s sqlguard.PendingSummary) time.Duration {
 		return 0
 	}
 	return max(0, time.Since(s.Oldest)) // the clock of the database can be ahead
-}
-
-// pending reads the pending orders for all that observe them.
-type pending struct {
-	ask func(context.Context) (sqlguard.PendingSummary, error)
-
-	mu      sync.Mutex
-	asked   time.Time // zero for never
-	summary sqlguard.PendingSummary
-	err     error
-}
-
-// read returns an answer that is at most pendingInterval old. One observation asks for all, so that its
-// context does not end the question.
-func (p *pending) read(ctx context.Context) (sqlguard.PendingSummary, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.asked.IsZero() || time.Since(p.asked) >= pendingInterval {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pendingTimeout)
-		defer cancel()
-		p.asked = time.Now()
-		p.summary, p.err = p.ask(ctx)
-		if p.err != nil {
-			p.err = fmt.Errorf("otelgateway: the pending orders cannot be read: %w", p.err)
-		}
-	}
-	return p.summary, p.err
 }
