@@ -142,18 +142,11 @@ func (o telemetry) series(t *testing.T) map[string]float64 {
 		}
 		switch data := metric.Data.(type) {
 		case metricdata.Sum[int64]:
-			suffix := map[bool]string{true: "_total"}[data.IsMonotonic]
-			for _, point := range data.DataPoints {
-				add(suffix, point.Attributes, float64(point.Value))
-			}
+			addAll(data.DataPoints, map[bool]string{true: "_total"}[data.IsMonotonic], add)
 		case metricdata.Gauge[int64]:
-			for _, point := range data.DataPoints {
-				add("", point.Attributes, float64(point.Value))
-			}
+			addAll(data.DataPoints, "", add)
 		case metricdata.Gauge[float64]:
-			for _, point := range data.DataPoints {
-				add("", point.Attributes, point.Value)
-			}
+			addAll(data.DataPoints, "", add)
 		case metricdata.Histogram[float64]:
 			for _, point := range data.DataPoints {
 				add("_bucket", point.Attributes, float64(point.Count))
@@ -164,6 +157,12 @@ func (o telemetry) series(t *testing.T) map[string]float64 {
 		}
 	}
 	return all
+}
+
+func addAll[N int64 | float64](points []metricdata.DataPoint[N], suffix string, add func(string, attribute.Set, float64)) {
+	for _, point := range points {
+		add(suffix, point.Attributes, float64(point.Value))
+	}
 }
 
 // counted returns the series of some metrics that are not 0, as sorted lines.
