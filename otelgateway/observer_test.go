@@ -35,6 +35,7 @@ func TestNew(t *testing.T) {
 		create(ctx, f)
 	}
 	inquire := func(ctx context.Context, f fixture) { _ = f.inquire(ctx) }
+	none := gatewaytest.Fault{}
 	const (
 		inquiry, creation     = "GET /api/withdrawal/inquiry/{withdrawRequestId}", "POST /api/invoice/create"
 		ofCreation, ofInquiry = `gateway_operation="create_invoice"`, `gateway_operation="withdrawal"`
@@ -45,7 +46,7 @@ func TestNew(t *testing.T) {
 		call  func(ctx context.Context, f fixture)
 		want  []string
 	}{
-		{"a success", gatewaytest.Fault{}, create, []string{
+		{"a success", none, create, []string{
 			creation + " http.response.status_code=201",
 			"gateway.create_invoice gateway.attempts=1 gateway.outcome=succeeded http.response.status_code=201",
 			"outcomes_total{" + ofCreation + `,gateway_outcome="succeeded"} 1`,
@@ -68,7 +69,7 @@ func TestNew(t *testing.T) {
 			"gateway.withdrawal gateway.attempts=2 gateway.outcome=succeeded http.response.status_code=201",
 			"outcomes_total{" + ofInquiry + `,gateway_outcome="succeeded"} 1`,
 		}},
-		{"a response that differs from the interface", gatewaytest.Fault{}, func(ctx context.Context, f fixture) {
+		{"a response that differs from the interface", none, func(ctx context.Context, f fixture) {
 			_ = f.gw.SetWithdrawalStatus(f.gw.Withdrawals()[0].WithdrawRequestID, "ON_HOLD")
 			inquire(ctx, f)
 		}, []string{
@@ -77,11 +78,11 @@ func TestNew(t *testing.T) {
 			`drift_total{gateway_drift_kind="unknown_status",` + ofInquiry + "} 1",
 			"outcomes_total{" + ofInquiry + `,gateway_outcome="succeeded"} 1`,
 		}},
-		{"an order that is created already", gatewaytest.Fault{}, again, []string{
+		{"an order that is created already", none, again, []string{
 			"gateway.create_invoice gateway.attempts=0 gateway.outcome=succeeded gateway.replayed=true",
 			"outcomes_total{" + ofCreation + `,gateway_outcome="succeeded"} 2`,
 		}},
-		{"an outcome that the guard cannot record", gatewaytest.Fault{}, func(ctx context.Context, f fixture) {
+		{"an outcome that the guard cannot record", none, func(ctx context.Context, f fixture) {
 			guarded := f.connect(t, otelgateway.New(f.Options), gateway.WithOrderGuard(brokenGuard{end: errors.New("the disk is full")}))
 			_, _ = guarded.CreateInvoice(ctx, everycall.Order("A-17"))
 		}, []string{

@@ -53,37 +53,28 @@ func respond(status int, contentType, body string) func(*http.Request) (*http.Re
 	}
 }
 
-func hostileResponses() map[string]roundTrip {
-	const json = "application/json"
-	strange := `{"canary":"canary","canary-order":{"canary":[1]},"status":"canary","withdrawRequestId":"canary-withdrawal",` +
-		`"destination":"canary","amount":"7351.62","fee":"1","coin":"canary","network":"canary"}`
-	return map[string]roundTrip{
-		"a refusal":       respond(404, json, `{"message":"no canary-order","result":[],"meta":{"canary":1}}`),
-		"HTML":            respond(502, "text/canary", "<html>canary</html>"),
-		"a redirect":      respond(307, json, ""),
-		"strange members": respond(200, json, `{"message":"canary","result":`+strange+`,"meta":{"canary":1},"canary":1}`),
-		"malformed JSON":  respond(200, json, `{"canary":canary}`),
-		"no response":     fails(fmt.Errorf("%s: %w", canary, syscall.ECONNRESET)),
-		"a panic":         func(*http.Request) (*http.Response, error) { panic(canary) },
-	}
-}
-
 // No attribute, event, name or status has a key, an order, an argument of a URL, an amount or a text of the service, whether a
 // call is sent or refused before.
 func TestNew_recordsNothingSecret(t *testing.T) {
-	type row struct {
+	const json, key = "application/json", canary + "-key-0123456789"
+	const strange = `{"canary":"canary","canary-order":{"canary":[1]},"status":"canary","withdrawRequestId":"canary-withdrawal",` +
+		`"destination":"canary","amount":"7351.62","fee":"1","coin":"canary","network":"canary"}`
+	everywhere := gateway.WithAPIKeyOnPublicCalls()
+	for name, tt := range map[string]struct {
 		key       string
 		transport roundTrip
 		option    gateway.Option
-	}
-	rows := map[string]row{
+	}{
 		"a source of keys that fails": {"", nil, gateway.WithAPIKeySource(func(context.Context) (string, error) { return "", errors.New(canary) })},
-		"a guard that refuses":        {canary + "-key-0123456789", nil, gateway.WithOrderGuard(brokenGuard{begin: errors.New(canary)})},
-	}
-	for name, transport := range hostileResponses() {
-		rows[name] = row{canary + "-key-0123456789", transport, gateway.WithAPIKeyOnPublicCalls()}
-	}
-	for name, tt := range rows {
+		"a guard that refuses":        {key, nil, gateway.WithOrderGuard(brokenGuard{begin: errors.New(canary)})},
+		"a refusal":                   {key, respond(404, json, `{"message":"no canary-order","result":[],"meta":{"canary":1}}`), everywhere},
+		"HTML":                        {key, respond(502, "text/canary", "<html>canary</html>"), everywhere},
+		"a redirect":                  {key, respond(307, json, ""), everywhere},
+		"strange members":             {key, respond(200, json, `{"message":"canary","result":`+strange+`,"meta":{"canary":1},"canary":1}`), everywhere},
+		"malformed JSON":              {key, respond(200, json, `{"canary":canary}`), everywhere},
+		"no response":                 {key, fails(fmt.Errorf("%s: %w", canary, syscall.ECONNRESET)), everywhere},
+		"a panic":                     {key, func(*http.Request) (*http.Response, error) { panic(canary) }, everywhere},
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				o := newTelemetry("https://canary:canary@gateway.example/canary?canary#canary")
