@@ -47,7 +47,8 @@ func TestRegisterPending(t *testing.T) {
 		var handled string
 		otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { handled += err.Error() }))
 		o := newTelemetry("https://gateway.example")
-		registration, err := otelgateway.RegisterPending(guard(func(ctx context.Context) (sqlguard.PendingSummary, error) { return answer(ctx) }), o.Options)
+		asked := guard(func(ctx context.Context) (sqlguard.PendingSummary, error) { return answer(ctx) })
+		registration, err := otelgateway.RegisterPending(asked, o.Options)
 		require.NoError(t, err)
 		for _, tt := range []struct {
 			name   string

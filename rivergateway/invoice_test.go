@@ -365,7 +365,8 @@ func TestInsertInvoiceTx_digits(t *testing.T) {
 		sent := s.gw.Requests()
 		body := string(sent[len(sent)-1].Body)
 		for _, member := range []string{
-			`"price":"` + wire + `"`, `"amount":"7.0"`, `"orderId":"of ` + price, `"baseCurrency":"usd"`, `"coinSymbol":"USDT"`, `"networkName":"Tron"`,
+			`"price":"` + wire + `"`, `"amount":"7.0"`, `"orderId":"of ` + price,
+			`"baseCurrency":"usd"`, `"coinSymbol":"USDT"`, `"networkName":"Tron"`,
 		} {
 			if !strings.Contains(body, member) {
 				t.Errorf("%s is not in %s", member, body)
@@ -409,9 +410,9 @@ func TestTryAgain(t *testing.T) {
 	expired, cancel2 := context.WithTimeout(t.Context(), 0)
 	defer cancel2()
 	for ctx, isInterrupted := range map[context.Context]bool{t.Context(): false, expired: false, interrupted: true} {
-		err := tryAgain(ctx, refused)
-		if !errors.Is(err, gateway.ErrRateLimited) || errors.Is(err, context.Canceled) != isInterrupted || isLastAttempt(ctx, job) == isInterrupted {
-			t.Errorf("%v: %v, last: %v", ctx.Err(), err, isLastAttempt(ctx, job))
+		err, last := tryAgain(ctx, refused), isLastAttempt(ctx, job)
+		if !errors.Is(err, gateway.ErrRateLimited) || errors.Is(err, context.Canceled) != isInterrupted || last == isInterrupted {
+			t.Errorf("%v: %v, last: %v", ctx.Err(), err, last)
 		}
 	}
 }
