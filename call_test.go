@@ -39,31 +39,21 @@ const (
 		`"baseCurrency":"usd","coinSymbol":"USDT","networkName":"Tron (TRC20)","amount":10.4895}`
 )
 
-// The header fields that are the same in every request.
-func plainHeader() http.Header {
-	return http.Header{
-		"Accept":          {"application/json"},
-		"Accept-Encoding": {"gzip"},
-		"User-Agent":      {"cryptogw-gateway-go/" + gateway.Version},
-	}
-}
-
-func headerWith(pairs ...string) http.Header {
-	h := plainHeader()
-	for i := 0; i < len(pairs); i += 2 {
-		h.Set(pairs[i], pairs[i+1])
-	}
-	return h
-}
-
 // Each method sends this one request and nothing else, and reads the response.
 // I-2, I-4, I-5, I-27
 func TestClient_Wire(t *testing.T) {
 	t.Parallel()
-	public := headerWith("Cache-Control", "no-cache")
-	keyed := headerWith("Cache-Control", "no-cache", "X-Api-Key", canary)
-	inquiry := headerWith("Cache-Control", "no-cache", "X-Api-Key", canary, "Content-Type", "application/json")
-	post := headerWith("Content-Type", "application/json", "Content-Length", strconv.Itoa(len(sampleBody)))
+	header := func(pairs ...string) http.Header {
+		h := http.Header{"Accept": {"application/json"}, "Accept-Encoding": {"gzip"}, "User-Agent": {"cryptogw-gateway-go/" + gateway.Version}}
+		for i := 0; i < len(pairs); i += 2 {
+			h.Set(pairs[i], pairs[i+1])
+		}
+		return h
+	}
+	public := header("Cache-Control", "no-cache")
+	keyed := header("Cache-Control", "no-cache", "X-Api-Key", canary)
+	inquiry := header("Cache-Control", "no-cache", "X-Api-Key", canary, "Content-Type", "application/json")
+	post := header("Content-Type", "application/json", "Content-Length", strconv.Itoa(len(sampleBody)))
 	want := map[string]received{
 		"CoinNetworks":        {"GET", "/api/networks-coins", public, ""},                         // I-13, I-47
 		"CoinNetwork":         {"GET", "/api/networks-coins/" + pairID, public, ""},               // I-14
@@ -74,136 +64,135 @@ func TestClient_Wire(t *testing.T) {
 		"CreateInvoice":       {"POST", "/api/invoice/create", post, sampleBody},                  // I-20, I-78, I-100
 		"Withdrawal":          {"GET", "/api/withdrawal/inquiry/" + requestID, inquiry, ""},       // I-21, I-22, I-31, I-130
 	}
-	for _, s := range subjects() {
-		t.Run(s.name, func(t *testing.T) {
-			t.Parallel()
-			w := serve(t, respond(s.status, s.body()))
-			got, err := s.call(t.Context(), newClient(t, w.URL))
+	forEach(t, "the request", func(t *testing.T, s subject) {
+		w := serve(t, respond(s.status, s.body()))
+		got, err := s.call(t.Context(), newClient(t, w.URL))
+		require.NoError(t, err)
+		assertInvariants(t, got, err)
+		expected := want[s.name]
+		expected.Target = prefix + expected.Target
+		assert.Equal(t, expected, only(t, w))
+	})
+}
+
+// Which key each method sends, and where: in the header X-Api-Key or in the body of an invoice, and nowhere else. Without a
+// key, a method that needs one is refused, and the others send no header.
+// I-28, I-30, I-31, I-32, I-34, I-101
+func TestClient_Wire_key(t *testing.T) {
+	t.Parallel()
+	const other = "OTHER-MERCHANT-KEY-77"
+	ofCall := []gateway.CallOption{gateway.WithAPIKey(other), gateway.WithMerchant("a")}
+	for _, tt := range []struct {
+		name, key          string
+		source, everywhere bool // WithAPIKeySource, WithAPIKeyOnPublicCalls
+		opts               []gateway.CallOption
+		needed, public     string // the key that is sent
+	}{
+		{"the client's key", canary, false, false, nil, canary, ""},
+		{"the client's key everywhere", canary, false, true, nil, canary, canary},
+		{"no key", "", false, true, nil, "", ""},
+		{"the key of the call", canary, false, false, ofCall, other, ""},
+		{"the key of the call everywhere", canary, false, true, ofCall, other, other},
+		{"the key of the call alone", "", false, false, ofCall, other, ""},
+		{"the key of a source", "", true, false, nil, canary, ""},
+		{"the key of a source everywhere", "", true, true, nil, canary, canary},
+		{"the key of the call, beside a source", "", true, true, ofCall, other, other},
+	} {
+		forEach(t, tt.name, func(t *testing.T, s subject) {
+			w, asked := serve(t, respond(s.status, s.body())), 0
+			var opts []gateway.Option
+			if tt.everywhere {
+				opts = append(opts, gateway.WithAPIKeyOnPublicCalls())
+			}
+			if tt.source {
+				opts = append(opts, gateway.WithAPIKeySource(func(context.Context) (string, error) { asked++; return canary, nil }))
+			} else if tt.key == "" {
+				opts = append(opts, gateway.WithoutAPIKey())
+			}
+			c, err := gateway.New(w.URL, tt.key, opts...)
 			require.NoError(t, err)
+			assertNoKey(t, c)
+			got, err := s.call(t.Context(), c, tt.opts...)
 			assertInvariants(t, got, err)
-			expected := want[s.name]
-			expected.Target = prefix + expected.Target
-			assert.Equal(t, expected, only(t, w))
+			want := tt.public
+			if s.keyed {
+				want = tt.needed
+			}
+			assert.Equal(t, tt.source && want == canary, asked == 1)
+			if s.keyed && want == "" {
+				assertRefused(t, err, s.op, "apiKey", "is required for this call")
+				assert.ErrorIs(t, err, gateway.ErrMissingAPIKey)
+				assert.Empty(t, w.Requests())
+				return
+			}
+			require.NoError(t, err)
+			sent := only(t, w)
+			if s.write {
+				assert.Equal(t, strings.Replace(sampleBody, canary, want, 1), sent.Body)
+				want = ""
+			}
+			assert.Equal(t, slices.DeleteFunc([]string{want}, func(key string) bool { return key == "" }), append([]string{}, sent.Header["X-Api-Key"]...))
 		})
 	}
-}
-
-// A public call has the key only with WithAPIKeyOnPublicCalls, and only if there is
-// one; a call with the key in its body never has it in a header.
-// I-32, I-34
-func TestClient_Wire_keyOnPublicCalls(t *testing.T) {
-	t.Parallel()
-	forEach(t, "with the key", func(t *testing.T, s subject) {
-		w := serve(t, respond(s.status, s.body()))
-		_, err := s.call(t.Context(), newClient(t, w.URL, gateway.WithAPIKeyOnPublicCalls()))
-		require.NoError(t, err)
-		got := only(t, w)
-		assert.NotContains(t, got.Target, canary)
-		if s.write {
-			assert.NotContains(t, got.Header, "X-Api-Key")
-			assert.Equal(t, 1, strings.Count(got.Body, canary))
-			return
-		}
-		assert.Equal(t, []string{canary}, got.Header["X-Api-Key"])
-	})
-	t.Run("an empty key is not sent as an empty header", func(t *testing.T) {
-		t.Parallel()
-		w := serve(t, respond(200, enveloped(ratesJSON)))
-		c, err := gateway.New(w.URL, "", gateway.WithoutAPIKey(), gateway.WithAPIKeyOnPublicCalls())
-		require.NoError(t, err)
-		_, err = c.ExchangeRates(t.Context())
-		require.NoError(t, err)
-		assert.NotContains(t, only(t, w).Header, "X-Api-Key")
-	})
-}
-
-// Without a key the calls that need one fail before they are sent, and the
-// others work.
-// I-30, I-31, I-32, I-34
-func TestClient_missingAPIKey(t *testing.T) {
-	t.Parallel()
-	needKey := map[string]bool{"Balance": true, "CreateInvoice": true, "Withdrawal": true}
-	forEach(t, "without a key", func(t *testing.T, s subject) {
-		w := serve(t, respond(s.status, s.body()))
-		c, err := gateway.New(w.URL, "", gateway.WithoutAPIKey())
-		require.NoError(t, err)
-		got, err := s.call(t.Context(), c)
-		assertInvariants(t, got, err)
-		if !needKey[s.name] {
-			require.NoError(t, err)
-			assert.NotContains(t, only(t, w).Header, "X-Api-Key")
-			return
-		}
-		assertRefused(t, err, s.op, "apiKey", "is required for this call")
-		assert.ErrorIs(t, err, gateway.ErrMissingAPIKey)
-		assert.Empty(t, w.Requests())
-		_, err = s.call(t.Context(), c, gateway.WithAPIKey(canary), gateway.WithMerchant("a"))
-		require.NoError(t, err, "a key for the call is enough, and the refusal left nothing behind")
-	})
+	_, err := cannedClient(t, 400, refused("bad key "+other)).Balance(t.Context(), gateway.BalanceQuery{}, gateway.WithAPIKey(other))
+	assert.ErrorContains(t, err, "bad key [REDACTED]")
 }
 
 // An argument arrives as one segment of the path, whatever is in it, or is refused. Package endpoint tests all texts.
 // I-15, I-16, I-23, I-24, I-25, I-149
 func TestClient_Wire_pathArguments(t *testing.T) {
 	t.Parallel()
+	ctx := t.Context()
 	for _, call := range []struct {
-		name, op, argument, target string
-		do                         func(ctx context.Context, c *gateway.Client, text string) (any, error)
+		op, argument, target string
+		do                   func(c *gateway.Client, text string) (any, error)
 	}{
-		{"CoinNetwork", "coin_network", "id", "networks-coins/*", func(ctx context.Context, c *gateway.Client, text string) (any, error) {
-			return c.CoinNetwork(ctx, text)
-		}},
-		{"CoinNetworkBySymbol, the symbol", "coin_network_by_symbol", "coinSymbol", "networks-coins/*/Tron", func(ctx context.Context, c *gateway.Client, text string) (any, error) {
+		{"coin_network", "id", "*", func(c *gateway.Client, text string) (any, error) { return c.CoinNetwork(ctx, text) }},
+		{"coin_network_by_symbol", "coinSymbol", "*/Tron", func(c *gateway.Client, text string) (any, error) {
 			return c.CoinNetworkBySymbol(ctx, text, "Tron")
 		}},
-		{"CoinNetworkBySymbol, the network", "coin_network_by_symbol", "networkName", "networks-coins/USDT/*", func(ctx context.Context, c *gateway.Client, text string) (any, error) {
+		{"coin_network_by_symbol", "networkName", "USDT/*", func(c *gateway.Client, text string) (any, error) {
 			return c.CoinNetworkBySymbol(ctx, "USDT", text)
 		}},
-		{"CoinNetworksOf", "coin_networks_of", "coinSymbol", "networks-coins/*", func(ctx context.Context, c *gateway.Client, text string) (any, error) {
-			return c.CoinNetworksOf(ctx, text)
-		}},
-		{"Withdrawal", "withdrawal", "withdrawRequestId", "withdrawal/inquiry/*", func(ctx context.Context, c *gateway.Client, text string) (any, error) {
-			return c.Withdrawal(ctx, text)
-		}},
+		{"coin_networks_of", "coinSymbol", "*", func(c *gateway.Client, text string) (any, error) { return c.CoinNetworksOf(ctx, text) }},
+		{"withdrawal", "withdrawRequestId", "*", func(c *gateway.Client, text string) (any, error) { return c.Withdrawal(ctx, text) }},
 	} {
-		for _, tt := range []struct{ name, text, segment, refuses string }{
-			{"spaces and parentheses", "Binance Smart Chain (BEP20)", "Binance%20Smart%20Chain%20%28BEP20%29", ""},
-			{"a lower-case symbol stays so", "usdt", "usdt", ""},
-			{"letters beyond ASCII", "é世", "%C3%A9%E4%B8%96", ""},
-			{"characters that mean something in a URL", "../a?b#c%2F", "..%2Fa%3Fb%23c%252F", ""},
-			{"nothing, which would ask for something else", "", "", "is required"},
-			{"two dots", "..", "", "must not be a dot segment"},
-			{"a line end", "a\r\nb", "", "control characters"},
-			{"257 bytes", strings.Repeat("a", 257), "", "is longer than 256 bytes"},
+		for _, tt := range []struct{ text, segment, refuses string }{
+			{"usdt (BEP20) é世", "usdt%20%28BEP20%29%20%C3%A9%E4%B8%96", ""},
+			{"../a?b#c%2F", "..%2Fa%3Fb%23c%252F", ""},
+			{"", "", "is required"},
+			{"..", "", "must not be a dot segment"},
+			{"a\r\nb", "", "control characters"},
+			{strings.Repeat("a", 257), "", "is longer than 256 bytes"},
 		} {
-			t.Run(call.name+": "+tt.name, func(t *testing.T) {
-				t.Parallel()
-				w := serve(t, respond(404, ""))
-				got, err := call.do(t.Context(), newClient(t, w.URL), tt.text)
-				assertInvariants(t, got, err)
-				if tt.refuses != "" {
-					assertRefused(t, err, call.op, call.argument, tt.refuses)
-					assert.Empty(t, w.Requests())
-					return
-				}
-				require.ErrorIs(t, err, gateway.ErrNotFound)
-				assert.Equal(t, prefix+"/api/"+strings.Replace(call.target, "*", tt.segment, 1), only(t, w).Target)
-			})
+			w := serve(t, respond(404, ""))
+			got, err := call.do(newClient(t, w.URL), tt.text)
+			assertInvariants(t, got, err)
+			if tt.refuses != "" {
+				assertRefused(t, err, call.op, call.argument, tt.refuses)
+				assert.Empty(t, w.Requests())
+				continue
+			}
+			require.ErrorIs(t, err, gateway.ErrNotFound)
+			target := only(t, w).Target
+			assert.Equal(t, strings.Replace(call.target, "*", tt.segment, 1), target[len(target)-len(call.target)-len(tt.segment)+1:], target)
 		}
 	}
 }
 
-// Every method refuses a nil context and a client that New has not made, and none panics.
-func TestClient_badReceiverOrContext(t *testing.T) {
+// Every method refuses a nil context and a client that New has not made, and none panics. A context that has ended is no
+// wrong argument: it is a transport error without an attempt.
+func TestClient_sendsNothing(t *testing.T) {
 	t.Parallel()
 	forEach(t, "nothing to send with", func(t *testing.T, s subject) {
 		var none context.Context
+		working := newClient(t, "http://localhost", neverSends())
 		for _, tt := range []struct {
 			ctx              context.Context
 			client           *gateway.Client
 			argument, reason string
 		}{
-			{none, newClient(t, "http://localhost", neverSends()), "ctx", "must not be nil"},
+			{none, working, "ctx", "must not be nil"},
 			{t.Context(), nil, "client", "was not made by New"},
 			{t.Context(), &gateway.Client{}, "client", "was not made by New"},
 		} {
@@ -211,23 +200,15 @@ func TestClient_badReceiverOrContext(t *testing.T) {
 			assertRefused(t, err, s.op, tt.argument, tt.reason)
 			assertInvariants(t, got, err)
 		}
-	})
-}
-
-// A context that has ended is no wrong argument: a read is a transport error
-// without an attempt, and an invoice is not sent.
-func TestClient_endedContext(t *testing.T) {
-	t.Parallel()
-	forEach(t, "a context that has ended", func(t *testing.T, s subject) {
-		cancelled, cancel := context.WithCancel(t.Context())
-		cancel()
+		cancelled, cancel := cancelledContext()
+		defer cancel()
 		late, cancelLate := context.WithDeadline(t.Context(), time.Unix(1, 0))
 		defer cancelLate()
 		for ctx, want := range map[context.Context]error{cancelled: context.Canceled, late: context.DeadlineExceeded} {
-			got, err := s.call(ctx, newClient(t, "http://localhost", neverSends()))
+			got, err := s.call(ctx, working)
 			assertInvariants(t, got, err)
-			var failure *gateway.TransportError
-			require.ErrorAs(t, err, &failure)
+			failure, ok := errors.AsType[*gateway.TransportError](err)
+			require.True(t, ok, "%v", err)
 			assert.Equal(t, gateway.PhaseStart, failure.Phase)
 			assert.Zero(t, failure.Attempts)
 			assert.Equal(t, notSent, gateway.OutcomeOf(err))
@@ -244,71 +225,76 @@ func TestClient_endedContext(t *testing.T) {
 func TestClient_IncorrectTransports(t *testing.T) {
 	t.Parallel()
 	refusal := refusedConnection("connect")
+	withoutBody := func(status int) tripper {
+		return func(*http.Request) (*http.Response, error) { return &http.Response{StatusCode: status}, nil }
+	}
+	reading := func(most int64, next tripper) tripper {
+		return func(req *http.Request) (*http.Response, error) {
+			if req.Body != nil {
+				_, _ = io.Copy(io.Discard, io.LimitReader(req.Body, most))
+			}
+			return next(req)
+		}
+	}
 	closes := func(req *http.Request) (*http.Response, error) {
 		if req.Body != nil {
 			_ = req.Body.Close()
 		}
 		return nil, refusal
 	}
+	badCertificate := &net.OpError{Op: "remote error", Err: tls.AlertError(116)}
+	const unknown, rejected = gateway.OutcomeUnknown, gateway.OutcomeRejected
 	for _, tt := range []struct {
 		name     string
-		trip     tripper
+		trip     tripper         // nil for a success
 		outcome  gateway.Outcome // of an invoice
 		attempts int             // of a read
 		tries    int             // of an invoice
 	}{
-		{"it reads the body and then reports that it could not connect", readThen(refusal), gateway.OutcomeUnknown, 3, 1},
-		{"it reads the body and then reports that the server refuses its certificate", readThen(&net.OpError{Op: "remote error", Err: tls.AlertError(116)}), gateway.OutcomeUnknown, 1, 1},
-		{"it reports that it could not connect, and keeps the body", errorTrip(refusal), gateway.OutcomeNotSent, 3, 3},
-		{"it closes the body unread and reports that it could not connect", closes, gateway.OutcomeNotSent, 3, 3},
-		{"it refuses by itself, as a circuit breaker does", errorTrip(errors.New("circuit breaker is open")), gateway.OutcomeNotSent, 1, 1},
-		{"it refuses with an error that is temporary", errorTrip(fmt.Errorf("limiter: %w", temporaryError{})), gateway.OutcomeNotSent, 3, 3},
-		{"it returns a refusal without a body", func(req *http.Request) (*http.Response, error) {
-			drain(req)
-			return &http.Response{StatusCode: 401}, nil
-		}, gateway.OutcomeRejected, 1, 1},
-		{"it returns a refusal before it has read the body", func(*http.Request) (*http.Response, error) { return reply(429, refused("Not now.")), nil }, gateway.OutcomeRejected, 3, 1},
-		{"it returns a success without a body, without having read the invoice", func(*http.Request) (*http.Response, error) { return &http.Response{StatusCode: 200}, nil }, gateway.OutcomeUnknown, 1, 1},
+		{"it reads the body and then reports that it could not connect", readThen(refusal), unknown, 3, 1},
+		{"it reads the body and then reports that the server refuses its certificate", readThen(badCertificate), unknown, 1, 1},
+		{"it reports that it could not connect, and keeps the body", errorTrip(refusal), notSent, 3, 3},
+		{"it closes the body unread and reports that it could not connect", closes, notSent, 3, 3},
+		{"it refuses by itself, as a circuit breaker does", errorTrip(errors.New("circuit breaker is open")), notSent, 1, 1},
+		{"it refuses with an error that is temporary", errorTrip(fmt.Errorf("limiter: %w", temporaryError{})), notSent, 3, 3},
+		{"it returns a refusal without a body", reading(math.MaxInt64, withoutBody(401)), rejected, 1, 1},
+		{"it returns a refusal before it has read the body", respondAlways(429), rejected, 3, 1},
+		{"it returns a success without a body, without having read the invoice", withoutBody(200), unknown, 1, 1},
 		{"it returns a success, and has read a part of the body", nil, gateway.OutcomeSucceeded, 1, 1},
-		{"it wraps a panic in an error of many lines", readThen(errors.New("gateway: broke\n\tat once\n\twith key " + canary)), gateway.OutcomeUnknown, 1, 1},
+		{"it wraps a panic in an error of many lines", readThen(errors.New("gateway: broke\n\twith key " + canary)), unknown, 1, 1},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			for _, s := range subjects() {
-				synctest.Test(t, func(t *testing.T) {
-					tries := 0
-					var bodies []io.Reader
-					c := newClient(t, "http://localhost", gateway.WithHTTPClient(&http.Client{Transport: tripper(func(req *http.Request) (*http.Response, error) {
-						tries++
-						assert.Empty(t, req.Header["Idempotency-Key"])
-						assert.Nil(t, req.GetBody, "with GetBody net/http would replay an invoice")
-						if req.Body != nil {
-							bodies = append(bodies, req.Body)
-						}
-						if tt.trip != nil {
-							return tt.trip(req)
-						}
-						if req.Body != nil {
-							_, _ = io.ReadFull(req.Body, make([]byte, 10))
-						}
-						return reply(s.status, s.body()), nil
-					})}))
-					got, err := s.call(t.Context(), c)
-					assertInvariants(t, got, err)
-					assert.Equal(t, tt.outcome == gateway.OutcomeSucceeded, err == nil, "%v", err)
-					for _, body := range bodies {
-						late, err := io.ReadAll(body)
-						assert.Error(t, err)
-						assert.Empty(t, late, "a transport that goes on reads nothing more")
+		forEach(t, tt.name, func(t *testing.T, s subject) {
+			synctest.Test(t, func(t *testing.T) {
+				tries := 0
+				var bodies []io.Reader
+				trip := tt.trip
+				if trip == nil {
+					trip = reading(10, func(*http.Request) (*http.Response, error) { return reply(s.status, s.body()), nil })
+				}
+				c := newClient(t, "http://localhost", gateway.WithHTTPClient(&http.Client{Transport: tripper(func(req *http.Request) (*http.Response, error) {
+					tries++
+					assert.Empty(t, req.Header["Idempotency-Key"])
+					assert.Nil(t, req.GetBody, "with GetBody net/http would replay an invoice")
+					if req.Body != nil {
+						bodies = append(bodies, req.Body)
 					}
-					if !s.write {
-						assert.Equal(t, tt.attempts, tries)
-						return
-					}
-					assert.Equal(t, tt.tries, tries)
-					assert.Equal(t, tt.outcome, gateway.OutcomeOf(err), "%v", err)
-				})
-			}
+					return trip(req)
+				})}))
+				got, err := s.call(t.Context(), c)
+				assertInvariants(t, got, err)
+				assert.Equal(t, tt.outcome == gateway.OutcomeSucceeded, err == nil, "%v", err)
+				for _, body := range bodies {
+					late, err := io.ReadAll(body)
+					assert.Error(t, err)
+					assert.Empty(t, late, "a transport that goes on reads nothing more")
+				}
+				if !s.write {
+					assert.Equal(t, tt.attempts, tries)
+					return
+				}
+				assert.Equal(t, tt.tries, tries)
+				assert.Equal(t, tt.outcome, gateway.OutcomeOf(err), "%v", err)
+			})
 		})
 	}
 }
@@ -319,8 +305,8 @@ func TestClient_CauseOfACancelledRead(t *testing.T) {
 	for _, cause := range []error{&gateway.APIError{Operation: "balance", StatusCode: 503}, errors.New("the buyer has gone")} {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(cause)
-		got, err := newClient(t, "http://localhost", through(errorTrip(errors.New("nothing must be sent")))).Withdrawal(ctx, requestID)
-		assertInvariants(t, got, err)
+		err := withdrawal(ctx, newClient(t, "http://localhost", neverSends()))
+		assertInvariants(t, nil, err)
 		assert.ErrorIs(t, err, context.Canceled)
 		assert.ErrorContains(t, err, strings.TrimPrefix(cause.Error(), "gateway: "))
 		_, isOwn := errors.AsType[*gateway.APIError](err)
@@ -334,44 +320,34 @@ func TestClient_CauseOfACancelledRead(t *testing.T) {
 // I-10
 func TestClient_RedirectsAreNotFollowed(t *testing.T) {
 	t.Parallel()
-	var hits atomic.Int32
-	evil := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hits.Add(1) }))
-	t.Cleanup(func() {
-		evil.Close()
-		assert.Zero(t, hits.Load(), "the other host was contacted")
-	})
 	following := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return nil }}
-	for _, s := range subjects() {
-		for _, status := range []int{301, 302, 303, 307, 308} {
-			t.Run(fmt.Sprint(s.name, "/", status), func(t *testing.T) {
-				t.Parallel()
-				for _, opts := range [][]gateway.Option{nil, {gateway.WithHTTPClient(following)}} {
-					w := serve(t, func(w http.ResponseWriter, r *http.Request) {
-						http.Redirect(w, r, evil.URL, status)
-					})
-					got, err := s.call(t.Context(), newClient(t, w.URL, opts...))
-					assertInvariants(t, got, err)
-					assert.Len(t, w.Requests(), 1)
-					assert.Equal(t, !s.write, errors.Is(err, gateway.ErrRedirect))
-					assert.Equal(t, s.write, gateway.OutcomeOf(err) == gateway.OutcomeUnknown)
-				}
-			})
-		}
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		forEach(t, strconv.Itoa(status), func(t *testing.T, s subject) {
+			evil := serve(t, respond(s.status, s.body()))
+			for _, opts := range [][]gateway.Option{nil, {gateway.WithHTTPClient(following)}} {
+				w := serve(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, evil.URL, status) })
+				got, err := s.call(t.Context(), newClient(t, w.URL, opts...))
+				assertInvariants(t, got, err)
+				only(t, w)
+				assert.Equal(t, !s.write, errors.Is(err, gateway.ErrRedirect))
+				assert.Equal(t, s.write, gateway.OutcomeOf(err) == gateway.OutcomeUnknown)
+			}
+			assert.Empty(t, evil.Requests())
+		})
 	}
 }
 
 // A response that begins before the request is written is not believed, whatever it says.
 func TestCreateInvoice_earlyResponse(t *testing.T) {
 	t.Parallel()
+	wrap := gateway.WithMiddleware(func(next http.RoundTripper) http.RoundTripper { return tripper(next.RoundTrip) })
 	for _, tt := range []struct {
 		name, status, body string
 		opts               []gateway.Option
 	}{
 		{"a success", "201 Created", enveloped(invoiceJSON), nil},
 		{"a refusal", "422 No", refused("No."), nil},
-		{"a success under a middleware", "201 Created", enveloped(invoiceJSON), []gateway.Option{
-			gateway.WithMiddleware(func(next http.RoundTripper) http.RoundTripper { return tripper(next.RoundTrip) }),
-		}},
+		{"a success under a middleware", "201 Created", enveloped(invoiceJSON), []gateway.Option{wrap}},
 	} {
 		inBubble(t, tt.name, func(t *testing.T) {
 			direct := &http.Transport{WriteBufferSize: 1, DialContext: func(context.Context, string, string) (net.Conn, error) {
@@ -382,7 +358,7 @@ func TestCreateInvoice_earlyResponse(t *testing.T) {
 					_, _ = io.WriteString(theirs, "HTTP/1.1 ")
 					time.Sleep(time.Nanosecond) // until it is read
 					if req, err := http.ReadRequest(bufio.NewReader(io.MultiReader(bytes.NewReader(first), theirs))); err == nil {
-						_, _ = io.Copy(io.Discard, req.Body)
+						drain(req)
 					}
 					_, _ = fmt.Fprintf(theirs, "%s\r\nContent-Length: %d\r\n\r\n%s", tt.status, len(tt.body), tt.body)
 				}()
@@ -397,45 +373,27 @@ func TestCreateInvoice_earlyResponse(t *testing.T) {
 	}
 }
 
-// What the service said is kept although the context ends meanwhile.
-func TestClient_contextEndsInAnAttempt(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	c := newClient(t, "http://localhost", through(func(*http.Request) (*http.Response, error) {
-		cancel()
-		return reply(503, refused("Not now.")), nil
-	}))
-	var said *gateway.APIError
-	require.ErrorAs(t, withdrawal(ctx, c), &said)
-	assert.Equal(t, "Not now.", said.Message)
-	assert.Equal(t, 1, said.Attempts)
-}
-
-// A retry of a read that got 502, 503 or 504 dials anew, and so do later reads: the name of
-// the name may lead to a host that works. It does so once a second.
+// A retry of a read that got 502, 503 or 504 dials anew, and so do later reads: the host name may lead to a host that
+// works. It does so once a second.
 func TestClient_retryDialsAnew(t *testing.T) {
 	t.Parallel()
 	wrap := func(next http.RoundTripper) http.RoundTripper { return tripper(next.RoundTrip) }
-	through := func(next http.RoundTripper) []gateway.Option {
-		return []gateway.Option{gateway.WithHTTPClient(&http.Client{Transport: next})}
+	through := func(next http.RoundTripper) gateway.Option {
+		return gateway.WithHTTPClient(&http.Client{Transport: next})
 	}
 	for _, tt := range []struct {
 		name   string
 		status int
-		opts   []gateway.Option
+		opt    gateway.Option
 		broken int // connections that do not work
 		want   int // connections
 		fails  int // reads
 	}{
-		{"502", 502, nil, 1, 2, 0},
-		{"503", 503, nil, 1, 2, 0},
-		{"504", 504, nil, 1, 2, 0},
-		{"429, which another host would say too", 429, nil, 1, 1, 3},
-		{"503 without a retry", 503, []gateway.Option{once()}, 1, 1, 3},
-		{"two hosts that do not work, the second one met in the same second", 503, nil, 2, 2, 3},
+		{"503", 503, gateway.WithHTTPClient(&http.Client{}), 1, 2, 0},
+		{"429, which another host would say too", 429, gateway.WithHTTPClient(&http.Client{}), 1, 1, 3},
+		{"two hosts that do not work, the second one met in the same second", 503, gateway.WithHTTPClient(&http.Client{}), 2, 2, 3},
 		{"a caller's transport", 503, through(&http.Transport{}), 1, 2, 0},
-		{"a middleware", 503, []gateway.Option{gateway.WithMiddleware(wrap)}, 1, 2, 0},
-		{"a middleware around a caller's transport", 503, append(through(&http.Transport{}), gateway.WithMiddleware(wrap)), 1, 2, 0},
+		{"a middleware", 503, gateway.WithMiddleware(wrap), 1, 2, 0},
 		{"a RoundTripper, whose connections are the caller's business", 503, through(wrap(&http.Transport{})), 1, 1, 3},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -454,8 +412,7 @@ func TestClient_retryDialsAnew(t *testing.T) {
 			}
 			server.Start()
 			t.Cleanup(server.Close)
-			quick := gateway.WithRetry(gateway.RetryPolicy{BaseDelay: 1, MaxDelay: 1})
-			c := newClient(t, server.URL, append([]gateway.Option{quick}, tt.opts...)...)
+			c := newClient(t, server.URL, gateway.WithRetry(gateway.RetryPolicy{BaseDelay: 1, MaxDelay: 1}), tt.opt)
 			t.Cleanup(c.CloseIdleConnections)
 			fails := 0
 			for range 3 {
@@ -474,25 +431,23 @@ func TestClient_deadConnections(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var dialed, dead atomic.Int64 // the first connections are dead
-		c := newClient(t, "http://localhost", gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 2}), gateway.WithHTTPClient(&http.Client{Transport: &http.Transport{
-			MaxIdleConnsPerHost: 3,
-			DialContext: func(context.Context, string, string) (net.Conn, error) {
-				ours, theirs := net.Pipe()
-				number := dialed.Add(1)
-				go func() {
-					for reader := bufio.NewReader(theirs); ; {
-						if _, err := http.ReadRequest(reader); err != nil {
-							return
-						}
-						time.Sleep(time.Millisecond) // others dial meanwhile
-						if number > dead.Load() {
-							_, _ = fmt.Fprintf(theirs, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(enveloped(ratesJSON)), enveloped(ratesJSON))
-						}
-					}
-				}()
-				return ours, nil
-			},
-		}}))
+		serveOne := func(conn net.Conn, number int64) {
+			for reader := bufio.NewReader(conn); ; {
+				if _, err := http.ReadRequest(reader); err != nil {
+					return
+				}
+				time.Sleep(time.Millisecond) // others dial meanwhile
+				if number > dead.Load() {
+					_, _ = fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(enveloped(ratesJSON)), enveloped(ratesJSON))
+				}
+			}
+		}
+		transport := &http.Transport{MaxIdleConnsPerHost: 3, DialContext: func(context.Context, string, string) (net.Conn, error) {
+			ours, theirs := net.Pipe()
+			go serveOne(theirs, dialed.Add(1))
+			return ours, nil
+		}}
+		c := newClient(t, "http://localhost", gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 2}), gateway.WithHTTPClient(&http.Client{Transport: transport}))
 		read := func() {
 			_, err := c.ExchangeRates(t.Context())
 			assert.NoError(t, err)
@@ -528,21 +483,19 @@ func TestRetry_fullJitter(t *testing.T) {
 		{"all are set", gateway.RetryPolicy{MaxAttempts: 4, BaseDelay: 3e9, MaxDelay: 7e9}, 500, []time.Duration{3e9, 6e9, 7e9}},
 	} {
 		inBubble(t, tt.name, func(t *testing.T) {
-			most := make([]time.Duration, len(tt.ceilings))
-			least := slices.Repeat([]time.Duration{math.MaxInt64}, len(tt.ceilings))
+			drawn := make([][]time.Duration, len(tt.ceilings))
 			for range 300 { // calls, each with a budget of its own
 				p := paced(t, tt.policy, saysStatus(tt.status))
 				require.Error(t, withdrawal(t.Context(), p.client))
-				waits := p.waits()
-				require.Len(t, waits, len(tt.ceilings))
-				for i, wait := range waits {
-					most[i], least[i] = max(most[i], wait), min(least[i], wait)
+				require.Len(t, p.waits(), len(tt.ceilings))
+				for i, wait := range p.waits() {
+					drawn[i] = append(drawn[i], wait)
 				}
 			}
 			for i, ceiling := range tt.ceilings {
-				assert.Less(t, most[i], ceiling+1, "wait %d", i)
-				assert.Greater(t, most[i], ceiling*9/10, "wait %d of many comes near the ceiling", i)
-				assert.Less(t, least[i], ceiling/10, "wait %d of many comes near 0", i)
+				assert.LessOrEqual(t, slices.Max(drawn[i]), ceiling, "wait %d", i)
+				assert.Greater(t, slices.Max(drawn[i]), ceiling*9/10, "wait %d of many comes near the ceiling", i)
+				assert.Less(t, slices.Min(drawn[i]), ceiling/10, "wait %d of many comes near 0", i)
 			}
 		})
 	}
@@ -553,38 +506,42 @@ func TestRetry_fullJitter(t *testing.T) {
 // I-161
 func TestRetry_RetryAfter(t *testing.T) {
 	t.Parallel()
-	// Bubbles begin at this time.
-	now := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
-	date := func(d time.Duration) string { return now.Add(d).Format(http.TimeFormat) }
+	const second = time.Second
 	for _, tt := range []struct {
 		name    string
 		policy  gateway.RetryPolicy
-		headers []string
+		headers []string      // a bubble begins in the year 2000
 		floor   time.Duration // the RetryAfter of the error, too
 		sent    int
 	}{
-		{"30 s, the longest that is waited for", gateway.RetryPolicy{}, []string{"Retry-After", "30"}, 30 * time.Second, 3},
-		{"31 s", gateway.RetryPolicy{}, []string{"Retry-After", "31"}, 31 * time.Second, 1},
+		{"30 s, the longest that is waited for", gateway.RetryPolicy{}, []string{"Retry-After", "30"}, 30 * second, 3},
+		{"31 s", gateway.RetryPolicy{}, []string{"Retry-After", "31"}, 31 * second, 1},
 		{"an hour, which MaxRetryAfter allows", gateway.RetryPolicy{MaxRetryAfter: time.Hour}, []string{"Retry-After", "3600"}, time.Hour, 3},
-		{"this clock is an hour behind the service's", gateway.RetryPolicy{}, []string{"Date", date(time.Hour), "Retry-After", date(time.Hour + 5*time.Second)}, 5 * time.Second, 3},
+		{
+			"this clock is an hour behind the service's",
+			gateway.RetryPolicy{},
+			[]string{"Date", "Sat, 01 Jan 2000 01:00:00 GMT", "Retry-After", "Sat, 01 Jan 2000 01:00:05 GMT"},
+			5 * second, 3,
+		},
 	} {
 		inBubble(t, tt.name, func(t *testing.T) {
 			p := paced(t, tt.policy, saysStatus(429, tt.headers...))
-			var refusal *gateway.APIError
-			require.ErrorAs(t, withdrawal(t.Context(), p.client), &refusal)
-			assert.Equal(t, tt.floor, refusal.RetryAfter)
-			assert.Len(t, p.at, tt.sent)
-			for _, wait := range p.waits() {
-				assert.GreaterOrEqual(t, wait, tt.floor)
-				assert.LessOrEqual(t, wait, max(tt.floor, 2*time.Second))
+			for i, call := range []func() error{
+				func() error { return withdrawal(t.Context(), p.client) },
+				func() error { _, err := p.client.CreateInvoice(t.Context(), order("A-17")); return err },
+			} {
+				refusal, ok := errors.AsType[*gateway.APIError](call())
+				require.True(t, ok)
+				assert.Equal(t, tt.floor, refusal.RetryAfter)
+				assert.Equal(t, []gateway.Outcome{notSent, gateway.OutcomeRejected}[i], refusal.Outcome)
 			}
-			begun := time.Now()
-			_, err := p.client.CreateInvoice(t.Context(), order("A-17"))
-			require.ErrorAs(t, err, &refusal)
-			assert.Equal(t, tt.floor, refusal.RetryAfter)
-			assert.Equal(t, gateway.OutcomeRejected, gateway.OutcomeOf(err))
-			assert.Len(t, p.at, tt.sent+1, "an invoice never waits")
-			assert.Zero(t, time.Since(begun))
+			require.Len(t, p.at, tt.sent+1)
+			for _, wait := range p.waits()[:tt.sent-1] {
+				assert.GreaterOrEqual(t, wait, tt.floor)
+				assert.LessOrEqual(t, wait, max(tt.floor, 2*second))
+			}
+			assert.Zero(t, p.waits()[tt.sent-1], "the invoice is sent at once")
+			assert.Equal(t, time.Now(), p.at[tt.sent])
 		})
 	}
 }
@@ -595,45 +552,42 @@ func TestRetry_noFurtherAttempt(t *testing.T) {
 	t.Parallel()
 	const late, empty = "(the next one would be after the deadline)", "the retry budget was empty"
 	long, quick := gateway.RetryPolicy{BaseDelay: 1000 * time.Hour, MaxDelay: 1000 * time.Hour}, gateway.RetryPolicy{BaseDelay: 1, MaxDelay: 1}
-	lost := func() (*http.Response, error) { return nil, refusedConnection("connect") }
-	everyOther := func(fails func() (*http.Response, error)) func() (*http.Response, error) {
-		n := 0
-		return func() (*http.Response, error) {
-			if n++; n%2 == 1 {
-				return fails()
-			}
-			return reply(201, enveloped(withdrawalJSON)), nil
-		}
+	var everyOther []answer
+	for range 80 {
+		everyOther = append(everyOther, saysStatus(500), withdrawalIn("PENDING"))
 	}
 	for _, tt := range []struct {
-		name     string
-		write    bool
-		policy   gateway.RetryPolicy
-		response func() (*http.Response, error)
-		calls    int
-		retries  int // of all calls
-		text     string
+		name      string
+		write     bool
+		policy    gateway.RetryPolicy
+		responses []answer
+		calls     int
+		retries   int // of all calls
+		text      string
 	}{
-		{"a read after a status with a long Retry-After", false, quick, saysStatus(503, "Retry-After", "20"), 1, 0, late},
-		{"a read without a response", false, long, lost, 1, 0, late},
-		{"an invoice that was not sent", true, long, lost, 1, 0, late},
-		{"80 reads fail with 500", false, quick, saysStatus(500), 80, 35, empty},
-		{"80 reads are limited by 429, which costs nothing", false, quick, saysStatus(429), 80, 160, `429: "No." (3 attempts)`},
-		{"80 invoices are not sent", true, quick, lost, 80, 35, empty},
-		{"80 reads succeed when they are tried again", false, quick, everyOther(saysStatus(500)), 80, 80, ""},
+		{"a read after a status with a long Retry-After", false, quick, []answer{saysStatus(503, "Retry-After", "20")}, 1, 0, late},
+		{"a read without a response", false, long, []answer{lost}, 1, 0, late},
+		{"an invoice that was not sent", true, long, []answer{lost}, 1, 0, late},
+		{"80 reads fail with 500", false, quick, []answer{saysStatus(500)}, 80, 35, empty},
+		{"80 reads are limited by 429, which costs nothing", false, quick, []answer{saysStatus(429)}, 80, 160, `429: "No." (3 attempts)`},
+		{"80 invoices are not sent", true, quick, []answer{lost}, 80, 35, empty},
+		{"80 reads succeed when they are tried again", false, quick, everyOther, 80, 80, ""},
 	} {
 		inBubble(t, tt.name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
 			tries := 0
-			transport := tripper(func(*http.Request) (*http.Response, error) { tries++; return tt.response() })
+			transport := tripper(func(*http.Request) (*http.Response, error) { // it does not read the invoice
+				tries++
+				return tt.responses[min(tries, len(tt.responses))-1]()
+			})
 			c := newClient(t, "http://localhost", gateway.WithRetry(tt.policy), gateway.WithHTTPClient(&http.Client{Transport: transport}))
 			var err error
 			for n := range tt.calls {
 				if tt.write {
 					_, err = c.CreateInvoice(ctx, order(fmt.Sprint("A-", n)))
 				} else {
-					_, err = c.Withdrawal(ctx, requestID)
+					err = withdrawal(ctx, c)
 				}
 			}
 			assert.Equal(t, tt.calls+tt.retries, tries)
@@ -644,7 +598,7 @@ func TestRetry_noFurtherAttempt(t *testing.T) {
 			assertInvariants(t, nil, err)
 			assert.ErrorContains(t, err, tt.text)
 			assert.NotErrorIs(t, err, context.DeadlineExceeded)
-			assert.Equal(t, gateway.OutcomeNotSent, gateway.OutcomeOf(err))
+			assert.Equal(t, notSent, gateway.OutcomeOf(err))
 		})
 	}
 }
@@ -655,24 +609,36 @@ func TestRetry_noFurtherAttempt(t *testing.T) {
 func TestRetry_lastAttempt(t *testing.T) {
 	t.Parallel()
 	errShutdown := errors.New("shutting down")
-	lost := func() (*http.Response, error) { return nil, refusedConnection("read") }
 	damaged := func() (*http.Response, error) {
 		resp := reply(201, "")
 		resp.Body = io.NopCloser(brokenReader{flate.CorruptInputError(1)})
 		return resp, nil
 	}
+	late := func() (*http.Response, error) {
+		time.Sleep(11 * time.Second)
+		return reply(503, refused("Not now.")), nil
+	}
+	good := withdrawalIn("PENDING")
+	const dialed = "gateway: withdrawal: dial: dial tcp: connect: connection refused; last status 503 (3 attempts)"
 	for _, tt := range []struct {
 		name      string
-		responses []func() (*http.Response, error)
+		responses []answer
 		attempts  int
-		want      string // of the error; "" for none
+		lasts     time.Duration // 0 for any
+		want      string        // of the error; "" for none
 		is        error
 	}{
-		{"a refusal", []func() (*http.Response, error){lost, saysStatus(503), saysStatus(404)}, 3, `gateway: withdrawal: 404: "No." (3 attempts)`, gateway.ErrNotFound},
-		{"no response", []func() (*http.Response, error){saysStatus(503), lost}, 3, "gateway: withdrawal: dial: dial tcp: read: connection refused; last status 503 (3 attempts)", nil},
-		{"a success after a body that was damaged on the way", []func() (*http.Response, error){damaged, respondWith(201, enveloped(withdrawalJSON))}, 2, "", nil},
-		{"a success", []func() (*http.Response, error){saysStatus(503), lost, respondWith(201, enveloped(withdrawalJSON))}, 3, "", nil},
-		{"the context ends in a wait", []func() (*http.Response, error){saysStatus(503, "Retry-After", "20")}, 1, "gateway: withdrawal: backoff: context canceled: shutting down; last status 503", errShutdown},
+		{"a refusal", []answer{lost, saysStatus(503), saysStatus(404)}, 3, 0, `gateway: withdrawal: 404: "No." (3 attempts)`, gateway.ErrNotFound},
+		{"no response", []answer{saysStatus(503), lost}, 3, 0, dialed, nil},
+		{"a success after a body that was damaged on the way", []answer{damaged, good}, 2, 0, "", nil},
+		{"a success", []answer{saysStatus(503), lost, good}, 3, 0, "", nil},
+		{
+			"the context ends in a wait",
+			[]answer{saysStatus(503, "Retry-After", "20")},
+			1, 10 * time.Second,
+			"gateway: withdrawal: backoff: context canceled: shutting down; last status 503", errShutdown,
+		},
+		{"the context ends in an attempt", []answer{late}, 1, 11 * time.Second, `gateway: withdrawal: 503: "Not now."`, gateway.ErrServer},
 	} {
 		inBubble(t, tt.name, func(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
@@ -680,6 +646,7 @@ func TestRetry_lastAttempt(t *testing.T) {
 			p := paced(t, gateway.RetryPolicy{}, tt.responses...)
 			err := withdrawal(ctx, p.client)
 			assert.Len(t, p.at, tt.attempts)
+			assert.True(t, tt.lasts == 0 || time.Since(p.begun) == tt.lasts)
 			if tt.want == "" {
 				assert.NoError(t, err)
 				return
@@ -687,11 +654,8 @@ func TestRetry_lastAttempt(t *testing.T) {
 			assertInvariants(t, nil, err)
 			assert.EqualError(t, err, tt.want)
 			assert.True(t, tt.is == nil || errors.Is(err, tt.is))
-			if errors.Is(err, errShutdown) {
-				assert.Equal(t, 10*time.Second, time.Since(p.begun), "it returns when it is cancelled")
-				assert.ErrorIs(t, err, context.Canceled)
-				assert.False(t, gateway.SafeToRetry(err))
-			}
+			assert.Equal(t, tt.is == errShutdown, errors.Is(err, context.Canceled))
+			assert.False(t, tt.is == errShutdown && gateway.SafeToRetry(err))
 		})
 	}
 }
@@ -711,30 +675,25 @@ func TestRetry_attemptTimeouts(t *testing.T) {
 		{"both are set", gateway.RetryPolicy{AttemptTimeout: time.Second, InvoiceTimeout: 2 * time.Second}, 0, time.Second, 2 * time.Second},
 		{"the timeout of the caller's client", gateway.RetryPolicy{}, 7 * time.Second, 7 * time.Second, 7 * time.Second},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			for _, s := range subjects() {
-				synctest.Test(t, func(t *testing.T) {
-					var lasted []time.Duration
-					client := &http.Client{Timeout: tt.callers, Transport: tripper(func(req *http.Request) (*http.Response, error) {
-						begun := time.Now()
-						drain(req)
-						<-req.Context().Done()
-						lasted = append(lasted, time.Since(begun))
-						return nil, req.Context().Err()
-					})}
-					c := newClient(t, "http://localhost", gateway.WithHTTPClient(client), gateway.WithRetry(tt.policy))
-					_, err := s.call(t.Context(), c)
-					assert.Equal(t, tt.callers, client.Timeout)
-					if s.write {
-						assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
-						assert.Equal(t, []time.Duration{tt.invoice}, lasted)
-						return
-					}
-					assert.ErrorIs(t, err, context.DeadlineExceeded)
-					assert.Equal(t, []time.Duration{tt.read, tt.read, tt.read}, lasted)
-				})
-			}
+		forEach(t, tt.name, func(t *testing.T, s subject) {
+			synctest.Test(t, func(t *testing.T) {
+				var lasted []time.Duration
+				client := &http.Client{Timeout: tt.callers, Transport: tripper(func(req *http.Request) (*http.Response, error) {
+					begun := time.Now()
+					resp, err := hangAfterReading(req)
+					lasted = append(lasted, time.Since(begun))
+					return resp, err
+				})}
+				_, err := s.call(t.Context(), newClient(t, "http://localhost", gateway.WithHTTPClient(client), gateway.WithRetry(tt.policy)))
+				assert.Equal(t, tt.callers, client.Timeout)
+				if s.write {
+					assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
+					assert.Equal(t, []time.Duration{tt.invoice}, lasted)
+					return
+				}
+				assert.ErrorIs(t, err, context.DeadlineExceeded)
+				assert.Equal(t, []time.Duration{tt.read, tt.read, tt.read}, lasted)
+			})
 		})
 	}
 }

@@ -165,6 +165,11 @@ func newClient(t testing.TB, url string, opts ...gateway.Option) *gateway.Client
 	return c
 }
 
+// An answer makes the response to a request, new each time.
+type answer = func() (*http.Response, error)
+
+func lost() (*http.Response, error) { return nil, refusedConnection("connect") }
+
 // A scripted is a client for a bubble, whose transport has a response for each request
 // and notes the time of it.
 type scripted struct {
@@ -176,7 +181,7 @@ type scripted struct {
 
 // scriptedClient makes a client whose n-th request, from 0, has the response responses[n];
 // those after the last have the last.
-func scriptedClient(t *testing.T, responses ...func() (*http.Response, error)) *scripted {
+func scriptedClient(t *testing.T, responses ...answer) *scripted {
 	t.Helper()
 	s := &scripted{begun: time.Now()}
 	s.transport = through(func(*http.Request) (*http.Response, error) {
@@ -188,7 +193,7 @@ func scriptedClient(t *testing.T, responses ...func() (*http.Response, error)) *
 }
 
 // paced is a scriptedClient with a policy.
-func paced(t *testing.T, policy gateway.RetryPolicy, responses ...func() (*http.Response, error)) *scripted {
+func paced(t *testing.T, policy gateway.RetryPolicy, responses ...answer) *scripted {
 	t.Helper()
 	p := scriptedClient(t, responses...)
 	p.connect(t, gateway.WithRetry(policy))
@@ -210,13 +215,12 @@ func (s *scripted) connect(t *testing.T, opts ...gateway.Option) {
 	s.client = newClient(t, "http://localhost", append(opts, s.transport)...)
 }
 
-// respondWith makes a response, new each time.
-func respondWith(status int, body string, headers ...string) func() (*http.Response, error) {
+func respondWith(status int, body string, headers ...string) answer {
 	return func() (*http.Response, error) { return reply(status, body, headers...), nil }
 }
 
 // saysStatus refuses, with headers in pairs.
-func saysStatus(status int, headers ...string) func() (*http.Response, error) {
+func saysStatus(status int, headers ...string) answer {
 	return respondWith(status, refused("No."), headers...)
 }
 

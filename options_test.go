@@ -33,6 +33,7 @@ func TestOptions_headers(t *testing.T) {
 			_, err := s.call(t.Context(), c, opts...)
 			require.NoError(t, err)
 		}
+		require.Len(t, w.Requests(), 2, "no guard has the invoice")
 		for _, got := range w.Requests() {
 			assert.Equal(t, []string{"shop/1.0"}, got.Header["User-Agent"])
 			assert.Equal(t, []string{"a", "b"}, got.Header["X-Trace"])
@@ -124,115 +125,97 @@ func TestWithMiddleware(t *testing.T) {
 
 func TestWithDefaults(t *testing.T) {
 	t.Parallel()
+	mesh, traces := []string{"0"}, []string{"a", "b"}
 	for _, tt := range []struct {
 		name     string
 		opts     []gateway.CallOption
-		header   http.Header
+		traces   []string // of the header
 		merchant string
 	}{
-		{"a call without options", nil, http.Header{"X-Mesh": {"0"}, "X-Trace": {"a", "b"}}, "shop-1"},
-		{"a header of the call replaces the default", []gateway.CallOption{gateway.WithHeader("x-trace", "c")}, http.Header{"X-Mesh": {"0"}, "X-Trace": {"c"}}, "shop-1"},
-		{"a merchant of the call", []gateway.CallOption{gateway.WithMerchant("shop-2")}, http.Header{"X-Mesh": {"0"}, "X-Trace": {"a", "b"}}, "shop-2"},
-		{"a key of the call is no key of the default merchant", []gateway.CallOption{gateway.WithAPIKey("another-key")}, http.Header{"X-Mesh": {"0"}, "X-Trace": {"a", "b"}}, ""},
+		{"a call without options", nil, traces, "shop-1"},
+		{"a header of the call replaces the default", []gateway.CallOption{gateway.WithHeader("x-trace", "c")}, []string{"c"}, "shop-1"},
+		{"a merchant of the call", []gateway.CallOption{gateway.WithMerchant("shop-2")}, traces, "shop-2"},
+		{"a key of the call is no key of the default merchant", []gateway.CallOption{gateway.WithAPIKey("another-key")}, traces, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			w := serve(t, respond(201, enveloped(withdrawalJSON)))
-			var merchants []string
-			c := newClient(t, w.URL, gateway.WithDefaults(gateway.WithMerchant("shop-1"), gateway.WithHeader("X-Mesh", "0"),
-				gateway.WithHeader("X-Trace", "a"), gateway.WithHeader("X-Trace", "b")),
-				gateway.WithObserver(gateway.Observer{End: func(_ context.Context, c gateway.Call) { merchants = append(merchants, c.Merchant) }}))
+			var guard gateway.MemoryGuard
+			var ends []gateway.Call
+			c := newClient(t, w.URL, recordEnds(&ends), gateway.WithOrderGuard(&guard), gateway.WithDefaults(
+				gateway.WithMerchant("shop-1"), gateway.WithHeader("X-Mesh", "0"), gateway.WithHeader("X-Trace", "a"), gateway.WithHeader("X-Trace", "b")))
 			for range 2 {
 				_, err := c.Withdrawal(t.Context(), requestID, tt.opts...)
 				require.NoError(t, err)
 			}
 			for i, got := range w.Requests() {
-				assert.Equal(t, tt.header, http.Header{"X-Mesh": got.Header["X-Mesh"], "X-Trace": got.Header["X-Trace"]})
-				assert.Equal(t, tt.merchant, merchants[i])
+				assert.Equal(t, mesh, got.Header["X-Mesh"])
+				assert.Equal(t, tt.traces, got.Header["X-Trace"])
+				assert.Equal(t, tt.merchant, ends[i].Merchant)
 			}
+			_, err := c.CreateInvoice(t.Context(), order("A-17"), tt.opts...)
+			if tt.merchant == "" {
+				assertRefused(t, err, "create_invoice", "WithMerchant", "is required with WithAPIKey")
+				return
+			}
+			require.NoError(t, err)
+			status, _ := guard.Order(t.Context(), tt.merchant, "A-17")
+			assert.Equal(t, gateway.OrderCreated, status.State)
 		})
 	}
-}
-
-// The order of an invoice is of the default merchant, unless the call has a key of its own, which does not say whose
-// order it is.
-func TestWithDefaults_merchantOfAnOrder(t *testing.T) {
-	t.Parallel()
-	var guard gateway.MemoryGuard
-	w := serve(t, respond(200, enveloped(invoiceJSON)))
-	c := newClient(t, w.URL, gateway.WithOrderGuard(&guard), gateway.WithDefaults(gateway.WithMerchant("shop-1")))
-	_, err := c.CreateInvoice(t.Context(), order("A-17"))
-	require.NoError(t, err)
-	status, _ := guard.Order(t.Context(), "shop-1", "A-17")
-	assert.Equal(t, gateway.OrderCreated, status.State)
-	_, err = c.CreateInvoice(t.Context(), order("A-18"), gateway.WithAPIKey("another-key"))
-	assertRefused(t, err, "create_invoice", "WithMerchant", "is required with WithAPIKey")
-}
-
-func TestWithOrderGuard_none(t *testing.T) {
-	t.Parallel()
-	w := serve(t, respond(500, refused("oops")))
-	c := newClient(t, w.URL, gateway.WithOrderGuard(nil))
-	for range 2 {
-		_, err := c.CreateInvoice(t.Context(), order("A-17"))
-		require.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
-	}
-	assert.Len(t, w.Requests(), 2)
 }
 
 // Options that New does not accept are refused by name, and their limits are accepted.
 func TestNew_options(t *testing.T) {
 	t.Parallel()
+	retry := func(p gateway.RetryPolicy) gateway.Option { return gateway.WithRetry(p) }
+	noTransport := func(http.RoundTripper) http.RoundTripper { return nil }
+	const attempts, negative, agent, both = "MaxAttempts must be from 1 to 10", "must not be negative", "1 to 256 printable ASCII", "neither WithResponse nor WithAPIKey"
 	for _, tt := range []struct {
-		name             string
 		opt              gateway.Option
-		argument, reason string
+		argument, reason string // none for an option that is accepted
 	}{
-		{"a nil option", nil, "opts", "holds a nil option"},
-		{"a nil http.Client", gateway.WithHTTPClient(nil), "WithHTTPClient", "must not be nil"},
-		{"MaxAttempts -1", gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: -1}), "WithRetry", "MaxAttempts must be from 1 to 10"},
-		{"MaxAttempts 11", gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 11}), "WithRetry", "MaxAttempts must be from 1 to 10"},
-		{"a negative attempt timeout", gateway.WithRetry(gateway.RetryPolicy{AttemptTimeout: -1}), "WithRetry", "must not be negative"},
-		{"a negative invoice timeout", gateway.WithRetry(gateway.RetryPolicy{InvoiceTimeout: -1}), "WithRetry", "must not be negative"},
-		{"a negative base delay", gateway.WithRetry(gateway.RetryPolicy{BaseDelay: -1}), "WithRetry", "must not be negative"},
-		{"a negative greatest delay", gateway.WithRetry(gateway.RetryPolicy{MaxDelay: -1}), "WithRetry", "must not be negative"},
-		{"a negative Retry-After", gateway.WithRetry(gateway.RetryPolicy{MaxRetryAfter: -1}), "WithRetry", "must not be negative"},
-		{"the least delay above the greatest", gateway.WithRetry(gateway.RetryPolicy{BaseDelay: 2, MaxDelay: 1}), "WithRetry", "BaseDelay must not be longer than MaxDelay"},
-		{"no middleware", gateway.WithMiddleware(nil), "WithMiddleware", "must not be nil"},
-		{"a middleware that returns nothing", gateway.WithMiddleware(func(http.RoundTripper) http.RoundTripper { return nil }), "WithMiddleware", "must not return nil"},
-		{"an http.Client with a negative timeout", gateway.WithHTTPClient(&http.Client{Timeout: -1}), "WithHTTPClient", "must not be negative"},
-		{"a user agent with a line end", gateway.WithUserAgent("a\r\nX-Api-Key: b"), "WithUserAgent", "printable ASCII"},
-		{"an empty user agent", gateway.WithUserAgent(""), "WithUserAgent", "printable ASCII"},
-		{"a long user agent", gateway.WithUserAgent(strings.Repeat("a", 257)), "WithUserAgent", "1 to 256"},
-		{"an invoice format that there is not", gateway.WithInvoiceFormat(7), "WithInvoiceFormat", "must be"},
-		{"a negative invoice format", gateway.WithInvoiceFormat(-1), "WithInvoiceFormat", "must be"},
-		{"no source of a key", gateway.WithAPIKeySource(nil), "WithAPIKeySource", "must not be nil"},
-		{"a key and a source of one", gateway.WithAPIKeySource(sameKey), "apiKey", "must be empty with WithAPIKeySource"},
-		{"defaults with a nil option", gateway.WithDefaults(nil), "opts", "holds a nil option"},
-		{"defaults with a bad header", gateway.WithDefaults(gateway.WithHeader("Host", "a")), "WithHeader", "is set by the client"},
-		{"defaults with a response", gateway.WithDefaults(gateway.WithResponse(new(gateway.Response))), "WithDefaults", "neither WithResponse nor WithAPIKey"},
-		{"defaults with a key", gateway.WithDefaults(gateway.WithAPIKey(canary)), "WithDefaults", "neither WithResponse nor WithAPIKey"},
-		{"no logger", gateway.WithLogger(nil), "WithLogger", "must not be nil"},
-		{"no function for rates", gateway.WithRatesDecoder(nil), "WithRatesDecoder", "must not be nil"},
-		{"no function for a balance", gateway.WithBalanceDecoder(nil), "WithBalanceDecoder", "must not be nil"},
-		{"no function for an invoice", gateway.WithInvoiceDecoder(nil), "WithInvoiceDecoder", "must not be nil"},
-		{"an empty message", gateway.WithSuccessMessage(""), "WithSuccessMessage", "1 to 1,024"},
-		{"a long message", gateway.WithSuccessMessage(strings.Repeat("a", 1025)), "WithSuccessMessage", "1 to 1,024"},
-		{"MaxAttempts 10 is accepted", gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 10}), "", ""},
-		{"equal delays are accepted", gateway.WithRetry(gateway.RetryPolicy{BaseDelay: time.Second, MaxDelay: time.Second}), "", ""},
-		{"256 characters of user agent are accepted", gateway.WithUserAgent(strings.Repeat("a", 256)), "", ""},
-		{"1,024 bytes of a message are accepted", gateway.WithSuccessMessage(strings.Repeat("a", 1024)), "", ""},
+		{nil, "opts", "holds a nil option"},
+		{gateway.WithHTTPClient(nil), "WithHTTPClient", "must not be nil"},
+		{gateway.WithHTTPClient(&http.Client{Timeout: -1}), "WithHTTPClient", negative},
+		{retry(gateway.RetryPolicy{MaxAttempts: -1}), "WithRetry", attempts},
+		{retry(gateway.RetryPolicy{MaxAttempts: 11}), "WithRetry", attempts},
+		{retry(gateway.RetryPolicy{MaxAttempts: 10}), "", ""},
+		{retry(gateway.RetryPolicy{AttemptTimeout: -1}), "WithRetry", negative},
+		{retry(gateway.RetryPolicy{InvoiceTimeout: -1}), "WithRetry", negative},
+		{retry(gateway.RetryPolicy{BaseDelay: -1}), "WithRetry", negative},
+		{retry(gateway.RetryPolicy{MaxDelay: -1}), "WithRetry", negative},
+		{retry(gateway.RetryPolicy{MaxRetryAfter: -1}), "WithRetry", negative},
+		{retry(gateway.RetryPolicy{BaseDelay: 2, MaxDelay: 1}), "WithRetry", "BaseDelay must not be longer than MaxDelay"},
+		{retry(gateway.RetryPolicy{BaseDelay: 2, MaxDelay: 2}), "", ""},
+		{gateway.WithMiddleware(nil), "WithMiddleware", "must not be nil"},
+		{gateway.WithMiddleware(noTransport), "WithMiddleware", "must not return nil"},
+		{gateway.WithUserAgent("a\r\nX-Api-Key: b"), "WithUserAgent", agent},
+		{gateway.WithUserAgent(""), "WithUserAgent", agent},
+		{gateway.WithUserAgent(strings.Repeat("a", 257)), "WithUserAgent", agent},
+		{gateway.WithUserAgent(strings.Repeat("a", 256)), "", ""},
+		{gateway.WithInvoiceFormat(7), "WithInvoiceFormat", "must be"},
+		{gateway.WithInvoiceFormat(-1), "WithInvoiceFormat", "must be"},
+		{gateway.WithAPIKeySource(nil), "WithAPIKeySource", "must not be nil"},
+		{gateway.WithDefaults(nil), "opts", "holds a nil option"},
+		{gateway.WithDefaults(gateway.WithHeader("Host", "a")), "WithHeader", "is set by the client"},
+		{gateway.WithDefaults(gateway.WithResponse(new(gateway.Response))), "WithDefaults", both},
+		{gateway.WithDefaults(gateway.WithAPIKey(canary)), "WithDefaults", both},
+		{gateway.WithLogger(nil), "WithLogger", "must not be nil"},
+		{gateway.WithRatesDecoder(nil), "WithRatesDecoder", "must not be nil"},
+		{gateway.WithBalanceDecoder(nil), "WithBalanceDecoder", "must not be nil"},
+		{gateway.WithInvoiceDecoder(nil), "WithInvoiceDecoder", "must not be nil"},
+		{gateway.WithSuccessMessage(""), "WithSuccessMessage", "1 to 1,024"},
+		{gateway.WithSuccessMessage(strings.Repeat("a", 1025)), "WithSuccessMessage", "1 to 1,024"},
+		{gateway.WithSuccessMessage(strings.Repeat("a", 1024)), "", ""},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			c, err := gateway.New("https://gateway.example", canary, gateway.WithPlainHTTP(), tt.opt)
-			assert.Equal(t, tt.argument == "", c != nil)
-			if tt.argument == "" {
-				assert.NoError(t, err)
-				return
-			}
+		c, err := gateway.New("https://gateway.example", canary, gateway.WithPlainHTTP(), tt.opt)
+		assert.Equal(t, tt.argument == "", c != nil)
+		if tt.argument == "" {
+			assert.NoError(t, err)
+		} else {
 			assertRefused(t, err, "new", tt.argument, tt.reason)
-		})
+		}
 	}
 }
 
@@ -240,147 +223,75 @@ func TestNew_options(t *testing.T) {
 func TestCallOptions_refused(t *testing.T) {
 	t.Parallel()
 	type row struct {
-		name             string
 		opt              gateway.CallOption
 		argument, reason string
 	}
 	rows := []row{
-		{"a nil option", nil, "opts", "holds a nil option"},
-		{"no header name", gateway.WithHeader("", "v"), "WithHeader", "not a header name"},
-		{"a header name with a line end", gateway.WithHeader("X\r\nY", "v"), "WithHeader", "not a header name"},
-		{"a value with a line end", gateway.WithHeader("X-Y", "v\r\nX-Api-Key: z"), "WithHeader", "printable ASCII"},
-		{"a long value", gateway.WithHeader("X-Y", strings.Repeat("v", 1025)), "WithHeader", "1,024"},
-		{"a nil response", gateway.WithResponse(nil), "WithResponse", "must not be nil"},
-		{"an empty key for the call", gateway.WithAPIKey(""), "WithAPIKey", "is required"},
+		{nil, "opts", "holds a nil option"},
+		{gateway.WithHeader("", "v"), "WithHeader", "not a header name"},
+		{gateway.WithHeader("X\r\nY", "v"), "WithHeader", "not a header name"},
+		{gateway.WithHeader("X-Y", "v\r\nX-Api-Key: z"), "WithHeader", "printable ASCII"},
+		{gateway.WithHeader("X-Y", strings.Repeat("v", 1025)), "WithHeader", "1,024"},
+		{gateway.WithResponse(nil), "WithResponse", "must not be nil"},
+		{gateway.WithAPIKey(""), "WithAPIKey", "is required"},
 	}
 	for _, name := range []string{
 		"X-Api-Key", "x-api-key", "X-API-KEY", "Host", "Content-Length", "Content-Type", "Transfer-Encoding", "Connection",
 		"Keep-Alive", "Proxy-Connection", "Proxy-Authorization", "TE", "Trailer", "Upgrade", "Expect", "Range",
 		"Accept", "Accept-Encoding", "User-Agent", "Idempotency-Key", "X-Idempotency-Key", "idempotency-key",
 	} {
-		rows = append(rows, row{"the header " + name, gateway.WithHeader(name, "v"), "WithHeader", "is set by the client"})
+		rows = append(rows, row{gateway.WithHeader(name, "v"), "WithHeader", "is set by the client"})
 	}
 	for _, bad := range badKeys {
-		rows = append(rows, row{bad.name + ", for the call", gateway.WithAPIKey(bad.key), "WithAPIKey", bad.reason})
+		rows = append(rows, row{gateway.WithAPIKey(bad.key), "WithAPIKey", bad.reason})
 	}
+	c := newClient(t, "http://localhost", neverSends())
 	for _, tt := range rows {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			w := serve(t, respond(200, ""))
-			c := newClient(t, w.URL)
-			for _, s := range subjects() {
-				got, err := s.call(t.Context(), c, tt.opt)
-				assertRefused(t, err, s.op, tt.argument, tt.reason)
-				assertInvariants(t, got, err)
-			}
-			assert.Empty(t, w.Requests())
-		})
-	}
-}
-
-// I-28, I-101
-func TestWithAPIKey(t *testing.T) {
-	t.Parallel()
-	const other = "OTHER-MERCHANT-KEY-77"
-	forEach(t, "another merchant's key, for one call", func(t *testing.T, s subject) {
-		w := serve(t, respond(s.status, s.body()))
-		c := newClient(t, w.URL, gateway.WithOrderGuard(nil))
-		for _, tt := range []struct {
-			key  string
-			opts []gateway.CallOption
-		}{
-			{other, []gateway.CallOption{gateway.WithAPIKey(other)}},
-			{canary, nil},
-		} {
-			_, err := s.call(t.Context(), c, tt.opts...)
-			require.NoError(t, err)
-			requests := w.Requests()
-			got := requests[len(requests)-1]
-			text, want := got.Body+got.Header.Get("X-Api-Key"), 0 // a public call carries no key
-			if s.keyed {
-				want = 1
-			}
-			assert.Equal(t, want, strings.Count(text, tt.key))
-			assert.Equal(t, want, strings.Count(text, other)+strings.Count(text, canary), "no other key is sent")
+		for _, s := range subjects() {
+			got, err := s.call(t.Context(), c, tt.opt)
+			assertRefused(t, err, s.op, tt.argument, tt.reason)
+			assertInvariants(t, got, err)
 		}
-	})
-	_, err := cannedClient(t, 400, refused("bad key "+other)).Balance(t.Context(), gateway.BalanceQuery{}, gateway.WithAPIKey(other))
-	assert.ErrorContains(t, err, "bad key [REDACTED]")
+	}
 }
 
 // Each call has the key that the source returns at that time. The source is called once
-// per call, however many attempts it makes, and knows the merchant by its name only.
+// per call, however many attempts it makes.
 // I-28
 func TestWithAPIKeySource(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
 		var sent []string
-		c := clientWithKeySource(t, "http://localhost", func(ctx context.Context) (string, error) {
+		answers := []answer{saysStatus(500), withdrawalIn("PENDING"), withdrawalIn("PENDING"), respondWith(404, refused("unknown to key-number-3"))}
+		c := clientWithKeySource(t, "http://localhost", func(context.Context) (string, error) {
 			calls++
-			assert.Nil(t, ctx.Value(tenantKey{}))
-			assert.NotNil(t, ctx.Done())
-			call, _ := gateway.CallFromContext(ctx)
-			assert.Equal(t, "withdrawal", call.Operation)
-			assert.Equal(t, "shop-1", call.Merchant)
 			return fmt.Sprintf("key-number-%d", calls), nil
 		}, through(func(req *http.Request) (*http.Response, error) {
 			sent = append(sent, req.Header.Get("x-api-key"))
-			switch len(sent) {
-			case 1:
-				return reply(500, refused("No.")), nil
-			case 4:
-				return reply(404, refused("unknown to "+req.Header.Get("x-api-key"))), nil
-			default:
-				return reply(201, enveloped(withdrawalJSON)), nil
-			}
+			return answers[len(sent)-1]()
 		}))
-		ctx := context.WithValue(t.Context(), tenantKey{}, "shop-2")
-		for range 2 {
-			_, err := c.Withdrawal(ctx, requestID, gateway.WithMerchant("shop-1"))
-			require.NoError(t, err)
-		}
-		_, err := c.Withdrawal(ctx, requestID, gateway.WithMerchant("shop-1"))
-		assert.ErrorContains(t, err, `"unknown to [REDACTED]"`)
+		require.NoError(t, withdrawal(t.Context(), c))
+		require.NoError(t, withdrawal(t.Context(), c))
+		assert.ErrorContains(t, withdrawal(t.Context(), c), `"unknown to [REDACTED]"`)
 		assert.Equal(t, []string{"key-number-1", "key-number-1", "key-number-2", "key-number-3"}, sent)
 	})
 }
 
-// The source is called where the interface requires a key, and nowhere else.
-func TestWithAPIKeySource_WhereAKeyIsSent(t *testing.T) {
-	t.Parallel()
-	forEach(t, "the source is called if a key is sent", func(t *testing.T, s subject) {
-		for _, everywhere := range []bool{false, true} {
-			calls := 0
-			w := serve(t, respond(s.status, s.body()))
-			opts := []gateway.Option{}
-			if everywhere {
-				opts = append(opts, gateway.WithAPIKeyOnPublicCalls())
-			}
-			c := clientWithKeySource(t, w.URL, func(context.Context) (string, error) { calls++; return canary, nil }, opts...)
-			result, err := s.call(t.Context(), c)
-			require.NoError(t, err)
-			assertInvariants(t, result, err)
-			assertNoKey(t, c)
-			want := 0
-			if s.keyed || everywhere {
-				want = 1
-			}
-			assert.Equal(t, want, calls)
-			got := w.Requests()[0]
-			assert.Equal(t, want, strings.Count(got.Body+got.Header.Get("x-api-key"), canary))
-		}
-	})
-}
-
 // What a source cannot return ends the call before anything is sent. A source that respects its context ends with the
-// timeout of an attempt.
+// timeout of an attempt. It is not called for a bad argument, or a context that has ended.
 func TestWithAPIKeySource_Fails(t *testing.T) {
 	t.Parallel()
 	unavailable := errors.New("the store is unavailable")
 	returns := func(key string, err error) func(context.Context) (string, error) {
 		return func(context.Context) (string, error) { return key, err }
 	}
+	ended, cancel := cancelledContext()
+	defer cancel()
+	idle := clientWithKeySource(t, "http://localhost", func(context.Context) (string, error) { panic("is not called") })
+	_, err := idle.Withdrawal(t.Context(), "..")
+	assert.ErrorIs(t, err, gateway.ErrInvalidArgument)
+	assert.ErrorIs(t, withdrawal(ended, idle), context.Canceled)
 	for _, tt := range []struct {
 		name   string
 		source func(context.Context) (string, error)
@@ -396,10 +307,7 @@ func TestWithAPIKeySource_Fails(t *testing.T) {
 	} {
 		for method, timeout := range map[string]time.Duration{"Withdrawal": 15 * time.Second, "CreateInvoice": time.Minute} {
 			inBubble(t, tt.name+", "+method, func(t *testing.T) {
-				c := clientWithKeySource(t, "http://localhost", tt.source, through(func(*http.Request) (*http.Response, error) {
-					t.Error("something is sent")
-					return nil, io.ErrUnexpectedEOF
-				}))
+				c := clientWithKeySource(t, "http://localhost", tt.source, neverSends())
 				begun := time.Now()
 				result, err := subjectNamed(method).call(t.Context(), c)
 				assertInvariants(t, result, err)
@@ -418,50 +326,22 @@ func TestWithAPIKeySource_Fails(t *testing.T) {
 	}
 }
 
-// A key of the call takes precedence over the source, and a bad argument or an ended
-// context is reported before the source is called.
-func TestWithAPIKeySource_NotCalled(t *testing.T) {
-	t.Parallel()
-	calls := 0
-	w := serve(t, respond(201, enveloped(withdrawalJSON)))
-	c := clientWithKeySource(t, w.URL, func(context.Context) (string, error) { calls++; return canary, nil })
-
-	_, err := c.Withdrawal(t.Context(), requestID, gateway.WithAPIKey("another-key"))
-	require.NoError(t, err)
-	assert.Equal(t, "another-key", w.Requests()[0].Header.Get("x-api-key"))
-	_, err = c.Withdrawal(t.Context(), "..")
-	require.ErrorIs(t, err, gateway.ErrInvalidArgument)
-	ended, cancel := cancelledContext()
-	defer cancel()
-	_, err = c.Withdrawal(ended, requestID)
-	require.ErrorIs(t, err, context.Canceled)
-	assert.Zero(t, calls)
-}
-
 // A Response has what came with the result, and nothing of what it held before.
 // I-39, I-40, I-41
 func TestWithResponse(t *testing.T) {
 	t.Parallel()
 	forEach(t, "what came", func(t *testing.T, s subject) {
+		success, notFound := `{"message":"Operation was successful.","result": `+s.result+` ,"meta":{"page": null}}`, `{"message":"Not found","result":[],"meta":{"a":1}}`
+		raw := func(text string) json.RawMessage { return json.RawMessage(text) }
 		for _, tt := range []struct {
 			name   string
 			status int // 0 for no response
 			body   string
 			want   gateway.Response
 		}{
-			{
-				"a success, with the result byte for byte", s.status,
-				`{"message":"Operation was successful.","result": ` + s.result + ` ,"meta":{"page": null}}`,
-				gateway.Response{Message: "Operation was successful.", Meta: json.RawMessage(`{"page": null}`), Result: json.RawMessage(s.result)},
-			},
-			{
-				"a refusal", 404, `{"message":"Not found","result":[],"meta":{"a":1}}`,
-				gateway.Response{Message: "Not found", Meta: json.RawMessage(`{"a":1}`), Result: json.RawMessage("[]")},
-			},
-			{
-				"a refusal with success in its status", 200, refused("Not today"),
-				gateway.Response{Message: "Not today", Meta: json.RawMessage("{}"), Result: json.RawMessage("[]")},
-			},
+			{"a success", s.status, success, gateway.Response{Message: "Operation was successful.", Meta: raw(`{"page": null}`), Result: raw(s.result)}},
+			{"a refusal", 404, notFound, gateway.Response{Message: "Not found", Meta: raw(`{"a":1}`), Result: raw("[]")}},
+			{"a refusal with 200", 200, refused("No."), gateway.Response{Message: "No.", Meta: raw("{}"), Result: raw("[]")}},
 			{"a page", 501, "<html>", gateway.Response{}},
 			{"no response", 0, "", gateway.Response{}},
 		} {
@@ -499,21 +379,6 @@ func TestWithResponse(t *testing.T) {
 	assert.Equal(t, gateway.Response{}, response, "although an argument is refused")
 }
 
-// WithResponse returns the whole of a response that cannot be decoded.
-func TestWithResponse_decodeError(t *testing.T) {
-	t.Parallel()
-	bad := "[" + strings.Repeat(written(pairFields, "confirmation", `"x"`)+",", 40) + "null]"
-	var response gateway.Response
-	c := cannedClient(t, 200, enveloped(bad))
-	_, err := c.CoinNetworks(t.Context(), gateway.WithResponse(&response))
-	var wrong *gateway.DecodeError
-	require.ErrorAs(t, err, &wrong)
-	assert.Equal(t, "/result/0/confirmation", wrong.Pointer)
-	assert.Equal(t, 200, response.StatusCode)
-	assert.Equal(t, 1, response.Attempts)
-	assert.Equal(t, bad, string(response.Result), "the raw result is what the error is about")
-}
-
 // A Response holds one response, the last.
 func TestWithResponse_IsTheLastResponse(t *testing.T) {
 	t.Parallel()
@@ -537,6 +402,7 @@ func TestWithResponse_IsTheLastResponse(t *testing.T) {
 		{"a page until the last attempt", respondWith(503, "<html>"), 503, "", ""},
 		{"a redirect", respondWith(302, ""), 302, "", ""},
 		{"a success", respondWith(201, enveloped(withdrawalJSON)), 201, "Operation was successful.", withdrawalJSON},
+		{"a result that cannot be read", respondWith(201, enveloped(`{"x": 1}`)), 201, "Operation was successful.", `{"x": 1}`},
 		{"a response without a result", respondWith(201, `{"message":"m"}`), 201, "m", ""},
 	} {
 		inBubble(t, tt.name, func(t *testing.T) {
