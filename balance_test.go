@@ -301,14 +301,14 @@ func TestClient_Balance_skipped(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			var drift []gateway.Drift
+			var w recorder
 			var response gateway.Response
-			got, err := cannedClient(t, 200, enveloped(tt.result), collect(&drift)).Balance(t.Context(), gateway.BalanceQuery{}, gateway.WithResponse(&response))
+			got, err := cannedClient(t, 200, enveloped(tt.result), w.option()).Balance(t.Context(), gateway.BalanceQuery{}, gateway.WithResponse(&response))
 			require.NoError(t, err)
 			assertAmounts(t, []gateway.BalanceAmount{usdt}, got.Amounts)
 			assert.Equal(t, []gateway.Skipped{tt.want}, got.Skipped)
 			assert.Equal(t, got.Skipped, response.Skipped)
-			assert.Equal(t, []gateway.Drift{{"balance", tt.want.Pointer, gateway.DriftUnknownShape, tt.want.Reason}}, drift)
+			assert.Equal(t, []gateway.Drift{{"balance", tt.want.Pointer, gateway.DriftUnknownShape, tt.want.Reason}}, w.drifts)
 			text, err := json.Marshal(got)
 			require.NoError(t, err)
 			var back gateway.Balance

@@ -153,14 +153,14 @@ func TestClient_CoinNetworks_needless(t *testing.T) {
 		for value, pointer := range map[string]string{"null": "/result/1/" + name, "": "/result/1"} {
 			t.Run(name+" "+value, func(t *testing.T) {
 				t.Parallel()
-				var drift []gateway.Drift
-				got, err := cannedClient(t, 200, enveloped("["+whole+","+written(fields, name, value)+"]"), collect(&drift)).CoinNetworks(t.Context())
+				var w recorder
+				got, err := cannedClient(t, 200, enveloped("["+whole+","+written(fields, name, value)+"]"), w.option()).CoinNetworks(t.Context())
 				require.NoError(t, err)
 				require.Len(t, got, 2)
 				assert.True(t, got[0].Withdrawable)
 				used := slices.Contains([]string{"withdrawalFee", "minWithdraw", "maxWithdraw", "withdrawable"}, name)
 				assert.Equal(t, !used, got[1].Withdrawable)
-				assert.Equal(t, []gateway.Drift{{"coin_networks", pointer, gateway.DriftUnexpectedValue, ""}}, drift)
+				assert.Equal(t, []gateway.Drift{{"coin_networks", pointer, gateway.DriftUnexpectedValue, ""}}, w.drifts)
 			})
 		}
 		t.Run(name+" missing everywhere", func(t *testing.T) {
@@ -255,7 +255,7 @@ func TestRecords_values(t *testing.T) {
 			t.Parallel()
 			s := subjectNamed(name)
 			var w recorder
-			got, err := s.call(t.Context(), cannedClient(t, s.status, s.body(), gateway.WithObserver(w.observer())))
+			got, err := s.call(t.Context(), cannedClient(t, s.status, s.body(), w.option()))
 			require.NoError(t, err)
 			assert.Equal(t, want, got)
 			assert.Empty(t, w.drifts)

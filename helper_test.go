@@ -548,11 +548,6 @@ func assertRefused(t testing.TB, err error, op, name, reason string) {
 	assertInvariants(t, nil, err)
 }
 
-// collect returns an observer that appends each drift.
-func collect(all *[]gateway.Drift) gateway.Option {
-	return gateway.WithObserver(gateway.Observer{Drift: func(_ context.Context, d gateway.Drift) { *all = append(*all, d) }})
-}
-
 func sameKey(context.Context) (string, error) { return canary, nil }
 
 // clientWithKeySource makes a client whose key comes from source.

@@ -167,14 +167,14 @@ func TestClient_ExchangeRates_partly(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			var drift []gateway.Drift
+			var w recorder
 			var response gateway.Response
-			got, err := cannedClient(t, 200, enveloped(tt.result), collect(&drift)).ExchangeRates(t.Context(), gateway.WithResponse(&response))
+			got, err := cannedClient(t, 200, enveloped(tt.result), w.option()).ExchangeRates(t.Context(), gateway.WithResponse(&response))
 			require.NoError(t, err)
 			assert.Equal(t, tt.want, got.Rates)
 			assert.Equal(t, tt.result, string(got.Raw))
-			require.NotEmpty(t, drift)
-			assert.Equal(t, gateway.Drift{"exchange_rates", tt.pointer, tt.kind, tt.reason}, drift[0])
+			require.NotEmpty(t, w.drifts)
+			assert.Equal(t, gateway.Drift{"exchange_rates", tt.pointer, tt.kind, tt.reason}, w.drifts[0])
 			var want []gateway.Skipped
 			if tt.kind == skipped {
 				want = []gateway.Skipped{{tt.pointer, tt.symbol, "", "", tt.reason}}

@@ -499,18 +499,18 @@ func TestClient_WaitWithdrawal_unknownStatus(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		var drift []gateway.Drift
+		var w recorder
 		held, lower := withdrawalIn("ON_HOLD"), withdrawalIn("review")
 		wait := []func() (*http.Response, error){held, held, lower, held, withdrawalIn("pending"), lower, withdrawalIn("completed")}
 		p := scriptedClient(t, slices.Concat(wait, wait)...)
-		p.connect(t, collect(&drift), gateway.WithLogger(slog.New(slog.NewTextHandler(&out, nil))))
+		p.connect(t, w.option(), gateway.WithLogger(slog.New(slog.NewTextHandler(&out, nil))))
 		for n := range 2 {
 			got, err := p.client.WaitWithdrawal(t.Context(), requestID, gateway.WaitOptions{})
 			require.NoError(t, err)
 			assert.Equal(t, gateway.WithdrawalCompleted, got.Status)
 			for _, status := range []string{"ON_HOLD", "review"} {
 				reason := strconv.Quote(status) + " is not documented"
-				told := slices.DeleteFunc(slices.Clone(drift), func(d gateway.Drift) bool { return d.Reason != reason })
+				told := slices.DeleteFunc(slices.Clone(w.drifts), func(d gateway.Drift) bool { return d.Reason != reason })
 				assert.Len(t, told, n+1, status)
 				assert.Equal(t, n+1, strings.Count(out.String(), status+`\" is not documented`), out.String())
 			}
@@ -518,9 +518,9 @@ func TestClient_WaitWithdrawal_unknownStatus(t *testing.T) {
 	})
 
 	synctest.Test(t, func(t *testing.T) {
-		var drift []gateway.Drift
+		var w recorder
 		polls := 0
-		c := newClient(t, "http://localhost", collect(&drift), through(func(*http.Request) (*http.Response, error) {
+		c := newClient(t, "http://localhost", w.option(), through(func(*http.Request) (*http.Response, error) {
 			if polls++; polls > 70 {
 				return withdrawalIn("COMPLETED")()
 			}
@@ -528,6 +528,6 @@ func TestClient_WaitWithdrawal_unknownStatus(t *testing.T) {
 		}))
 		_, err := c.WaitWithdrawal(t.Context(), requestID, gateway.WaitOptions{})
 		require.NoError(t, err)
-		assert.Len(t, drift, 64, "of a wait with 70 statuses")
+		assert.Len(t, w.drifts, 64, "of a wait with 70 statuses")
 	})
 }
