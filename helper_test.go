@@ -51,9 +51,7 @@ const (
 )
 
 // enveloped puts the documented envelope of a success around a result.
-func enveloped(result string) string {
-	return everycall.Enveloped(result)
-}
+func enveloped(result string) string { return everycall.Enveloped(result) }
 
 // refused is the documented envelope of an error.
 func refused(message string) string {
@@ -139,23 +137,17 @@ func respond(status int, body string) http.HandlerFunc {
 	}
 }
 
-// memory is a transport that responds from memory once it has read the request.
-type memory struct{ body string }
-
-func (m memory) RoundTrip(req *http.Request) (*http.Response, error) {
-	drain(req)
-	return reply(http.StatusOK, m.body), nil
-}
-
-// client returns a client with a RoundTripper of its user's.
-func (m memory) client() *http.Client { return &http.Client{Transport: m} }
-
 const inMemoryURL = "https://gateway.example"
 
 func inMemory(b testing.TB, body string, opts ...gateway.Option) *gateway.Client {
 	b.Helper()
 	return newClient(b, inMemoryURL, append(opts, gateway.WithHTTPClient(memory{body}.client()))...)
 }
+
+// memory is the body of each response of an http.Client without a network.
+type memory struct{ body string }
+
+func (m memory) client() *http.Client { return &http.Client{Transport: statusTrip(200, m.body)} }
 
 // newClient returns a client with the canary key.
 func newClient(t testing.TB, url string, opts ...gateway.Option) *gateway.Client {
@@ -170,7 +162,7 @@ type answer = func() (*http.Response, error)
 
 func lost() (*http.Response, error) { return nil, refusedConnection("connect") }
 
-// A scripted is a client for a bubble, whose transport has a response for each request
+// A scripted is a client for a bubble, whose transport has an answer for each request
 // and notes the time of it.
 type scripted struct {
 	client    *gateway.Client
@@ -183,36 +175,33 @@ type scripted struct {
 // those after the last have the last.
 func scriptedClient(t *testing.T, responses ...answer) *scripted {
 	t.Helper()
-	s := &scripted{begun: time.Now()}
-	s.transport = through(func(*http.Request) (*http.Response, error) {
-		s.at = append(s.at, time.Now())
-		return responses[min(len(s.at), len(responses))-1]()
-	})
-	s.connect(t)
-	return s
+	return paced(t, gateway.RetryPolicy{}, responses...)
 }
 
 // paced is a scriptedClient with a policy.
 func paced(t *testing.T, policy gateway.RetryPolicy, responses ...answer) *scripted {
 	t.Helper()
-	p := scriptedClient(t, responses...)
-	p.connect(t, gateway.WithRetry(policy))
-	return p
-}
-
-// waits are the waits between the requests.
-func (s *scripted) waits() []time.Duration {
-	var all []time.Duration
-	for i := 1; i < len(s.at); i++ {
-		all = append(all, s.at[i].Sub(s.at[i-1]))
-	}
-	return all
+	s := &scripted{begun: time.Now()}
+	s.transport = through(func(*http.Request) (*http.Response, error) {
+		s.at = append(s.at, time.Now())
+		return responses[min(len(s.at), len(responses))-1]()
+	})
+	s.connect(t, gateway.WithRetry(policy))
+	return s
 }
 
 // connect makes the client again, with options.
 func (s *scripted) connect(t *testing.T, opts ...gateway.Option) {
 	t.Helper()
 	s.client = newClient(t, "http://localhost", append(opts, s.transport)...)
+}
+
+// waits are the waits between the requests.
+func (s *scripted) waits() (all []time.Duration) {
+	for i := 1; i < len(s.at); i++ {
+		all = append(all, s.at[i].Sub(s.at[i-1]))
+	}
+	return all
 }
 
 func respondWith(status int, body string, headers ...string) answer {
@@ -244,38 +233,25 @@ func assertNoKey(t testing.TB, v any) {
 // quiet is a log that discards everything.
 func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
 
-// canned is a transport that returns every request the same response, without a
-// network.
+// canned is a transport whose responses have a body of unknown length.
 type canned struct {
 	status int
-	header http.Header
 	body   func() io.Reader
 }
 
-func (c canned) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Body != nil {
-		_, _ = io.Copy(io.Discard, r.Body)
-		_ = r.Body.Close()
-	}
-	header := c.header
-	if header == nil {
-		header = http.Header{"Content-Type": {"application/json"}}
-	}
-	return &http.Response{
-		StatusCode: c.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: header.Clone(), Body: io.NopCloser(c.body()), ContentLength: -1, Request: r,
-	}, nil
+func (c canned) RoundTrip(req *http.Request) (*http.Response, error) {
+	drain(req)
+	resp := reply(c.status, "")
+	resp.Body, resp.ContentLength = io.NopCloser(c.body()), -1
+	return resp, nil
 }
 
 // cannedClient is a client without a network and without an order guard, that gets
 // one response.
 func cannedClient(t testing.TB, status int, body string, opts ...gateway.Option) *gateway.Client {
 	t.Helper()
-	transport := canned{status: status, body: func() io.Reader { return strings.NewReader(body) }}
-	opts = append([]gateway.Option{
-		gateway.WithHTTPClient(&http.Client{Transport: transport}), gateway.WithOrderGuard(nil), once(),
-	}, opts...)
-	return newClient(t, "https://gateway.example"+prefix, opts...)
+	transport := gateway.WithHTTPClient(&http.Client{Transport: statusTrip(status, body)})
+	return newClient(t, inMemoryURL, append([]gateway.Option{transport, gateway.WithOrderGuard(nil), once()}, opts...)...)
 }
 
 // decodeErrorOf returns the DecodeError that err is, or for a write the one
@@ -431,9 +407,11 @@ func reply(status int, body string, headers ...string) *http.Response {
 	}
 }
 
+// drain reads and closes the body of a request.
 func drain(req *http.Request) {
 	if req.Body != nil {
 		_, _ = io.Copy(io.Discard, req.Body)
+		_ = req.Body.Close()
 	}
 }
 
@@ -539,9 +517,7 @@ func assertRefused(t testing.TB, err error, op, name, reason string) {
 	assert.Equal(t, op, refusal.Operation)
 	assert.Equal(t, name, refusal.Name)
 	assert.Contains(t, refusal.Reason, reason)
-	assert.NotEmpty(t, refusal.Reason)
 	assert.ErrorIs(t, err, gateway.ErrInvalidArgument)
-	assert.Equal(t, gateway.OutcomeNotSent, gateway.OutcomeOf(err))
 	assert.Equal(t, "gateway: "+op+": "+name+": "+refusal.Reason, err.Error())
 	assert.Equal(t, gateway.OutcomeNotSent, gateway.OutcomeOf(err))
 	assert.False(t, gateway.SafeToRetry(err), "the same argument is refused again")
