@@ -151,65 +151,54 @@ func TestClient_CoinNetworks_needless(t *testing.T) {
 	whole := written(fields, "", "")
 	for _, name := range needless {
 		for value, pointer := range map[string]string{"null": "/result/1/" + name, "": "/result/1"} {
-			t.Run(name+" "+value, func(t *testing.T) {
-				t.Parallel()
-				var w recorder
-				got, err := cannedClient(t, 200, enveloped("["+whole+","+written(fields, name, value)+"]"), w.option()).CoinNetworks(t.Context())
-				require.NoError(t, err)
-				require.Len(t, got, 2)
-				assert.True(t, got[0].Withdrawable)
-				used := slices.Contains([]string{"withdrawalFee", "minWithdraw", "maxWithdraw", "withdrawable"}, name)
-				assert.Equal(t, !used, got[1].Withdrawable)
-				assert.Equal(t, []gateway.Drift{{"coin_networks", pointer, gateway.DriftUnexpectedValue, ""}}, w.drifts)
-			})
+			var w recorder
+			got, err := cannedClient(t, 200, listing(whole, written(fields, name, value)), w.option()).CoinNetworks(t.Context())
+			require.NoError(t, err, name)
+			require.Len(t, got, 2)
+			assert.True(t, got[0].Withdrawable)
+			used := slices.Contains([]string{"withdrawalFee", "minWithdraw", "maxWithdraw", "withdrawable"}, name)
+			assert.Equal(t, !used, got[1].Withdrawable, name)
+			assert.Equal(t, []gateway.Drift{{"coin_networks", pointer, gateway.DriftUnexpectedValue, ""}}, w.drifts)
 		}
-		t.Run(name+" missing everywhere", func(t *testing.T) {
-			t.Parallel()
-			record := written(fields, name, "")
-			assertNotUnderstood(t, subjectNamed("CoinNetworks"), enveloped("["+record+","+record+"]"), "/result/"+name, "is missing in every record")
-		})
+		record := written(fields, name, "")
+		assertNotUnderstood(t, subjectNamed("CoinNetworks"), listing(record, record), "/result/"+name, "is missing in every record")
 	}
 }
 
 // The report about a skipped record.
 func TestClient_CoinNetworks_skipped(t *testing.T) {
 	t.Parallel()
+	const tron, minimum, comma = "Tron (TRC20)", "is null, not an amount", `"12,5" is not a decimal number`
+	limit := func(value string) string { return written(pairFields, "maxWithdraw", value) }
 	for _, tt := range []struct {
-		name, record string
-		want         gateway.Skipped
+		record string
+		want   gateway.Skipped
 	}{
-		{"a minimum that is null", written(pairFields, "coin", written(coinFields, "minAmount", "null")), gateway.Skipped{"/result/1/coin/minAmount", "USDT", "Tron (TRC20)", pairID, "is null, not an amount"}},
-		{"a limit with a comma", written(pairFields, "maxWithdraw", `"12,5"`), gateway.Skipped{"/result/1/maxWithdraw", "USDT", "Tron (TRC20)", pairID, `"12,5" is not a decimal number`}},
-		{"a coin that is null", written(pairFields, "coin", "null"), gateway.Skipped{"/result/1/coin", "", "Tron (TRC20)", pairID, "is null, not an object"}},
-		{"a network without a name", written(pairFields, "network", written(networkFields, "name", "")), gateway.Skipped{"/result/1/network/name", "USDT", "", pairID, "is missing"}},
-		{"what could forge a line in a log", written(pairFields, "maxWithdraw", `"\u2028x"`), gateway.Skipped{"/result/1/maxWithdraw", "USDT", "Tron (TRC20)", pairID, `\"\u2028x\" is not a decimal number`}},
-		{"no record", `"end"`, gateway.Skipped{"/result/1", "", "", "", `"end" is text, not an object`}},
-		{"a key", written(pairFields, "maxWithdraw", `"`+canary+`"`), gateway.Skipped{"/result/1/maxWithdraw", "USDT", "Tron (TRC20)", pairID, `"[REDACTED]" is not a decimal number`}},
+		{written(pairFields, "coin", written(coinFields, "minAmount", "null")), gateway.Skipped{"/result/1/coin/minAmount", "USDT", tron, pairID, minimum}},
+		{limit(`"12,5"`), gateway.Skipped{"/result/1/maxWithdraw", "USDT", tron, pairID, comma}},
+		{written(pairFields, "coin", "null"), gateway.Skipped{"/result/1/coin", "", tron, pairID, "is null, not an object"}},
+		{written(pairFields, "network", written(networkFields, "name", "")), gateway.Skipped{"/result/1/network/name", "USDT", "", pairID, "is missing"}},
+		// what could forge a line in a log
+		{limit(`"\u2028x"`), gateway.Skipped{"/result/1/maxWithdraw", "USDT", tron, pairID, `\"\u2028x\" is not a decimal number`}},
+		{`"end"`, gateway.Skipped{"/result/1", "", "", "", `"end" is text, not an object`}},
+		{limit(`"` + canary + `"`), gateway.Skipped{"/result/1/maxWithdraw", "USDT", tron, pairID, `"[REDACTED]" is not a decimal number`}},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			for _, s := range []subject{subjectNamed("CoinNetworks"), subjectNamed("CoinNetworksOf")} {
-				body := enveloped("[" + pairJSON + "," + tt.record + "," + pairJSON + "]")
-				response := gateway.Response{Skipped: []gateway.Skipped{{}}}
-				got, err := s.call(t.Context(), cannedClient(t, 200, body), gateway.WithResponse(&response))
-				require.NoError(t, err)
-				assert.Len(t, got, 2)
-				assert.Equal(t, []gateway.Skipped{tt.want}, response.Skipped)
-				_, err = s.call(t.Context(), cannedClient(t, 200, s.body()), gateway.WithResponse(&response))
-				require.NoError(t, err)
-				assert.Nil(t, response.Skipped)
-			}
-		})
+		for _, s := range []subject{subjectNamed("CoinNetworks"), subjectNamed("CoinNetworksOf")} {
+			body := enveloped("[" + pairJSON + "," + tt.record + "," + pairJSON + "]")
+			response := gateway.Response{Skipped: []gateway.Skipped{{}}}
+			got, err := s.call(t.Context(), cannedClient(t, 200, body), gateway.WithResponse(&response))
+			require.NoError(t, err)
+			assert.Len(t, got, 2)
+			assert.Equal(t, []gateway.Skipped{tt.want}, response.Skipped)
+			_, err = s.call(t.Context(), cannedClient(t, 200, s.body()), gateway.WithResponse(&response))
+			require.NoError(t, err)
+			assert.Nil(t, response.Skipped)
+		}
 	}
 	bad := written(pairFields, "depositable", "null")
-	t.Run("if none can be read, the first is an error", func(t *testing.T) {
-		t.Parallel()
-		assertNotUnderstood(t, subjectNamed("CoinNetworks"), enveloped("["+bad+",7]"), "/result/0/depositable", "is null, not a boolean")
-	})
-	t.Run("one record alone is not skipped", func(t *testing.T) {
-		t.Parallel()
-		assertNotUnderstood(t, subjectNamed("CoinNetworksOf"), enveloped(bad), "/result/depositable", "is null, not a boolean")
-	})
+	// If none can be read, the first is an error. One record alone is not skipped.
+	assertNotUnderstood(t, subjectNamed("CoinNetworks"), enveloped("["+bad+",7]"), "/result/0/depositable", "is null, not a boolean")
+	assertNotUnderstood(t, subjectNamed("CoinNetworksOf"), enveloped(bad), "/result/depositable", "is null, not a boolean")
 }
 
 // Every field goes where it belongs, with exactly its value, and none is unknown.
@@ -288,15 +277,6 @@ func TestRecords_listing(t *testing.T) {
 	}
 }
 
-// pairOf is a record of the listing.
-func pairOf(id, coinSymbol, networkName string) string {
-	return strings.NewReplacer(
-		`"`+pairID+`"`, fmt.Sprintf("%q", id),
-		`"USDT"`, fmt.Sprintf("%q", coinSymbol),
-		`"Tron (TRC20)"`, fmt.Sprintf("%q", networkName),
-	).Replace(pairJSON)
-}
-
 // listing is the body of a response with these records.
 func listing(pairs ...string) string { return enveloped("[" + strings.Join(pairs, ",") + "]") }
 
@@ -304,33 +284,33 @@ func listing(pairs ...string) string { return enveloped("[" + strings.Join(pairs
 // I-45, I-46, I-47
 func TestClient_CoinNetworks_pairings(t *testing.T) {
 	t.Parallel()
-	body := listing(pairOf("2", "USDT", "Tron"), pairOf("1", "USDT", "Ethereum"), pairOf("3", "ETH", "Ethereum"))
-	for _, name := range []string{"CoinNetworks", "CoinNetworksOf"} {
-		pairs, err := subjectNamed(name).call(t.Context(), cannedClient(t, 200, body))
-		require.NoError(t, err)
-		var seen []string
-		for _, p := range pairs.([]gateway.CoinNetwork) {
-			seen = append(seen, p.ID+" "+p.Coin.Symbol+" "+p.Network.Name)
-		}
-		assert.Equal(t, []string{"2 USDT Tron", "1 USDT Ethereum", "3 ETH Ethereum"}, seen, name)
+	want := []string{"2 USDT Tron", "1 USDT Ethereum", "3 ETH Ethereum"}
+	var records, seen []string
+	for _, pair := range want {
+		of := strings.Fields(pair)
+		records = append(records, strings.NewReplacer(pairID, of[0], "USDT", of[1], "Tron (TRC20)", of[2]).Replace(pairJSON))
 	}
-}
-
-// codecs are the packages that a program could use.
-var codecs = map[string]struct {
-	marshal   func(any) ([]byte, error)
-	unmarshal func([]byte, any) error
-}{
-	"encoding/json": {json.Marshal, json.Unmarshal},
-	"version 2": {
-		func(v any) ([]byte, error) { return jsonv2.Marshal(v) },
-		func(text []byte, v any) error { return jsonv2.Unmarshal(text, v) },
-	},
+	pairs, err := cannedClient(t, 200, listing(records...)).CoinNetworks(t.Context())
+	require.NoError(t, err)
+	for _, p := range pairs {
+		seen = append(seen, p.ID+" "+p.Coin.Symbol+" "+p.Network.Name)
+	}
+	assert.Equal(t, want, seen)
 }
 
 // Records are plain structs with the documented names. Amounts keep their value, and lose zeros at their end.
 func TestRecords_JSON(t *testing.T) {
 	t.Parallel()
+	codecs := map[string]struct { // the packages that a program could use
+		marshal   func(any) ([]byte, error)
+		unmarshal func([]byte, any) error
+	}{
+		"encoding/json": {json.Marshal, json.Unmarshal},
+		"version 2": {
+			func(v any) ([]byte, error) { return jsonv2.Marshal(v) },
+			func(text []byte, v any) error { return jsonv2.Unmarshal(text, v) },
+		},
+	}
 	at := time.Date(2024, 1, 2, 3, 4, 5, 6, time.UTC)
 	for _, tt := range []struct {
 		value any

@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"errors"
 	"strconv"
 	"strings"
 	"testing"
@@ -30,29 +31,47 @@ func TestWithdrawalStatus(t *testing.T) {
 	}
 }
 
+// A documented status has its constant, whatever its case. Any other text is returned as it is.
 func TestClient_Withdrawal_status(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct {
-		name, wire string
-		want       gateway.WithdrawalStatus
-	}{
-		{"pending", `"PENDING"`, gateway.WithdrawalPending},                           // I-139
-		{"failed", `"FAILED"`, gateway.WithdrawalFailed},                              // I-140
-		{"completed", `"COMPLETED"`, gateway.WithdrawalCompleted},                     // I-141
-		{"an undocumented status is returned as it is", `"PROCESSING"`, "PROCESSING"}, // I-144
-		{"lower case is the documented status", `"completed"`, gateway.WithdrawalCompleted},
-		{"mixed case is the documented status", `"Failed"`, gateway.WithdrawalFailed},
-		{"an undocumented status in lower case is returned as it is", `"on_hold"`, "on_hold"},
-		{"spaces are returned", `" COMPLETED "`, " COMPLETED "},
-		{"a status in escapes is the status", `"\u0043OMPLETED"`, gateway.WithdrawalCompleted},
+	for wire, want := range map[string]gateway.WithdrawalStatus{
+		`"PENDING"`:        gateway.WithdrawalPending,   // I-139
+		`"Failed"`:         gateway.WithdrawalFailed,    // I-140
+		`"completed"`:      gateway.WithdrawalCompleted, // I-141
+		`"\u0043OMPLETED"`: gateway.WithdrawalCompleted,
+		`"on_hold"`:        "on_hold", // I-144
+		`" COMPLETED "`:    " COMPLETED ",
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			body := enveloped(written(withdrawalFields, "status", tt.wire))
-			got, err := cannedClient(t, 201, body).Withdrawal(t.Context(), requestID)
-			require.NoError(t, err)
-			assert.Equal(t, tt.want, got.Status)
-		})
+		body := enveloped(written(withdrawalFields, "status", wire))
+		got, err := cannedClient(t, 201, body).Withdrawal(t.Context(), requestID)
+		require.NoError(t, err)
+		assert.Equal(t, want, got.Status)
+	}
+}
+
+// The status of a withdrawal is not lost with another field.
+func TestWithdrawalStatusOf(t *testing.T) {
+	t.Parallel()
+	broken := strings.NewReplacer("PENDING", "COMPLETED", `"fee":"1.5"`, `"fee":"1 USDT"`).Replace(withdrawalJSON)
+	for _, result := range []string{
+		broken,
+		strings.Replace(strings.Replace(broken, `"status":"COMPLETED",`, "", 1), "}", `,"status":"COMPLETED"}`, 1),
+		strings.Replace(broken, "COMPLETED", "completed", 1),
+		"[" + broken + "]",
+		`{"status":"COMPLETED"}`,
+		`{"status":"COMPLETED","note":"` + strings.Repeat("x", 20<<10) + `"}`,
+	} {
+		c := cannedClient(t, 201, enveloped(result))
+		err := withdrawal(t.Context(), c)
+		_, ok := errors.AsType[*gateway.DecodeError](err)
+		require.True(t, ok, "%v", err)
+		assert.Equal(t, gateway.WithdrawalCompleted, gateway.WithdrawalStatusOf(err))
+		assert.Regexp(t, `\(the status is "(COMPLETED|completed)"\)`, err)
+		_, err = c.WaitWithdrawal(t.Context(), requestID, gateway.WaitOptions{})
+		ended, ok := errors.AsType[*gateway.WaitError](err)
+		require.True(t, ok, "%v", err)
+		assert.Equal(t, gateway.WithdrawalCompleted, ended.Status)
+		assert.Nil(t, ended.Last)
 	}
 }
 
