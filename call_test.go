@@ -12,7 +12,6 @@ import (
 	"math"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
@@ -373,96 +372,57 @@ func TestCreateInvoice_earlyResponse(t *testing.T) {
 	}
 }
 
-// A retry of a read that got 502, 503 or 504 dials anew, and so do later reads: the host name may lead to a host that
-// works. It does so once a second.
+// A retry of a read dials anew if there was no response, or one that another host may not give: neither an idle connection
+// that is dead nor the host that does not work is met again. Package attempt tests the connections.
 func TestClient_retryDialsAnew(t *testing.T) {
 	t.Parallel()
-	wrap := func(next http.RoundTripper) http.RoundTripper { return tripper(next.RoundTrip) }
-	through := func(next http.RoundTripper) gateway.Option {
-		return gateway.WithHTTPClient(&http.Client{Transport: next})
-	}
 	for _, tt := range []struct {
-		name   string
-		status int
-		opt    gateway.Option
-		broken int // connections that do not work
-		want   int // connections
-		fails  int // reads
+		name, status string // of the connections that do not work; no status for no response
+		dials        int64
+		works        bool
 	}{
-		{"503", 503, gateway.WithHTTPClient(&http.Client{}), 1, 2, 0},
-		{"429, which another host would say too", 429, gateway.WithHTTPClient(&http.Client{}), 1, 1, 3},
-		{"two hosts that do not work, the second one met in the same second", 503, gateway.WithHTTPClient(&http.Client{}), 2, 2, 3},
-		{"a caller's transport", 503, through(&http.Transport{}), 1, 2, 0},
-		{"a middleware", 503, gateway.WithMiddleware(wrap), 1, 2, 0},
-		{"a RoundTripper, whose connections are the caller's business", 503, through(wrap(&http.Transport{})), 1, 1, 3},
+		{"no response", "", 4, true},
+		{"502", "502 No", 4, true},
+		{"503", "503 No", 4, true},
+		{"504", "504 No", 4, true},
+		{"429, which another host would say too", "429 No", 3, false},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			type number struct{}
-			var connections atomic.Int64
-			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if r.Context().Value(number{}).(int64) <= int64(tt.broken) {
-					respond(tt.status, "")(w, r)
-					return
+		inBubble(t, tt.name, func(t *testing.T) {
+			var dialed, broken atomic.Int64 // the first connections do not work
+			serveOne := func(conn net.Conn, number int64) {
+				for reader := bufio.NewReader(conn); ; {
+					if _, err := http.ReadRequest(reader); err != nil {
+						return
+					}
+					time.Sleep(time.Millisecond) // others dial meanwhile
+					status, body := "200 OK", enveloped(ratesJSON)
+					if number <= broken.Load() {
+						status, body = tt.status, ""
+					}
+					if status != "" {
+						_, _ = fmt.Fprintf(conn, "HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n%s", status, len(body), body)
+					}
 				}
-				respond(200, enveloped(ratesJSON))(w, r)
-			}))
-			server.Config.ConnContext = func(ctx context.Context, _ net.Conn) context.Context {
-				return context.WithValue(ctx, number{}, connections.Add(1))
 			}
-			server.Start()
-			t.Cleanup(server.Close)
-			c := newClient(t, server.URL, gateway.WithRetry(gateway.RetryPolicy{BaseDelay: 1, MaxDelay: 1}), tt.opt)
-			t.Cleanup(c.CloseIdleConnections)
-			fails := 0
+			transport := &http.Transport{MaxIdleConnsPerHost: 3, DialContext: func(context.Context, string, string) (net.Conn, error) {
+				ours, theirs := net.Pipe()
+				go serveOne(theirs, dialed.Add(1))
+				return ours, nil
+			}}
+			c := newClient(t, "http://localhost", gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 2}), gateway.WithHTTPClient(&http.Client{Transport: transport}))
+			var together sync.WaitGroup
 			for range 3 {
-				if _, err := c.ExchangeRates(t.Context()); err != nil {
-					fails++
-				}
+				together.Go(func() { _, _ = c.ExchangeRates(t.Context()) })
 			}
-			assert.Equal(t, tt.fails, fails)
-			assert.EqualValues(t, tt.want, connections.Load())
+			together.Wait()
+			require.EqualValues(t, 3, dialed.Load())
+			broken.Store(3)
+			_, err := c.ExchangeRates(t.Context())
+			assert.Equal(t, tt.works, err == nil, "%v", err)
+			assert.Equal(t, tt.dials, dialed.Load())
+			c.CloseIdleConnections()
 		})
 	}
-}
-
-// A retry of a read that got no response meets no other dead connection.
-func TestClient_deadConnections(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var dialed, dead atomic.Int64 // the first connections are dead
-		serveOne := func(conn net.Conn, number int64) {
-			for reader := bufio.NewReader(conn); ; {
-				if _, err := http.ReadRequest(reader); err != nil {
-					return
-				}
-				time.Sleep(time.Millisecond) // others dial meanwhile
-				if number > dead.Load() {
-					_, _ = fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(enveloped(ratesJSON)), enveloped(ratesJSON))
-				}
-			}
-		}
-		transport := &http.Transport{MaxIdleConnsPerHost: 3, DialContext: func(context.Context, string, string) (net.Conn, error) {
-			ours, theirs := net.Pipe()
-			go serveOne(theirs, dialed.Add(1))
-			return ours, nil
-		}}
-		c := newClient(t, "http://localhost", gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 2}), gateway.WithHTTPClient(&http.Client{Transport: transport}))
-		read := func() {
-			_, err := c.ExchangeRates(t.Context())
-			assert.NoError(t, err)
-		}
-		var together sync.WaitGroup
-		for range 3 {
-			together.Go(read)
-		}
-		together.Wait()
-		require.EqualValues(t, 3, dialed.Load())
-		dead.Store(3)
-		read()
-		assert.EqualValues(t, 4, dialed.Load())
-		c.CloseIdleConnections()
-	})
 }
 
 // The fields of a RetryPolicy, and their defaults, reach the loop: over many calls the

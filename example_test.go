@@ -31,20 +31,12 @@ func connect(gw *gatewaytest.Server, opts ...gateway.Option) *gateway.Client {
 }
 
 func ExampleNew() {
-	client, err := gateway.New("https://gateway.example/merchant", "the key of the merchant",
+	_, err := gateway.New("http://gateway.example", "the key of the merchant",
 		gateway.WithUserAgent("shop/1.0"),
 		gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 5, AttemptTimeout: 5 * time.Second}),
 	)
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Printf("%T\n", client) // share it: it is safe for concurrent use
-
-	_, err = gateway.New("http://gateway.example", "the key of the merchant")
 	fmt.Println(err)
-	// Output:
-	// *gateway.Client
-	// gateway: new: baseURL: must begin with https://: plain http is for this machine only, or with WithPlainHTTP
+	// Output: gateway: new: baseURL: must begin with https://: plain http is for this machine only, or with WithPlainHTTP
 }
 
 func ExampleClient_CoinNetworks() {

@@ -55,7 +55,7 @@
 //			gw.SetRateLimit(100, 24*time.Hour)
 //
 //			begun := time.Now()
-//			paid, err := client.WaitWithdrawal(t.Context(), id, gateway.WaitOptions{})
+//			paid, err := client.WaitWithdrawal(t.Context(), id, gateway.WaitOptions{MaxInterval: 10 * time.Minute})
 //			if err != nil {
 //				t.Fatal(err)
 //			}
