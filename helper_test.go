@@ -75,12 +75,10 @@ func (s subject) body() string { return enveloped(s.result) }
 // subjects are all methods that send one request.
 func subjects() (all []subject) {
 	for _, c := range everycall.All() {
-		all = append(all, subject{
-			c.Name, c.Operation, c.Route, c.Status, c.Result, c.Writes(), c.Key != everycall.NoKey,
-			func(ctx context.Context, client *gateway.Client, opts ...gateway.CallOption) (any, error) {
-				return c.Do(ctx, client, everycall.Documented(), opts...)
-			},
-		})
+		do := func(ctx context.Context, client *gateway.Client, opts ...gateway.CallOption) (any, error) {
+			return c.Do(ctx, client, everycall.Documented(), opts...)
+		}
+		all = append(all, subject{c.Name, c.Operation, c.Route, c.Status, c.Result, c.Writes(), c.Key != everycall.NoKey, do})
 	}
 	return all
 }
@@ -263,8 +261,8 @@ func decodeErrorOf(t testing.TB, s subject, err error) *gateway.DecodeError {
 		require.ErrorAs(t, err, &unknown)
 		err = unknown.Cause
 	}
-	var wrong *gateway.DecodeError
-	require.ErrorAs(t, err, &wrong)
+	wrong, ok := errors.AsType[*gateway.DecodeError](err)
+	require.True(t, ok, "%v", err)
 	return wrong
 }
 
