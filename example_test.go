@@ -153,45 +153,6 @@ func ExampleClient_CreateInvoice_outcomes() {
 	// order-5: not sent, invoices: 0
 }
 
-// After an unknown outcome the client does not send the order again until a person has found
-// that the gateway has no invoice for it.
-func ExampleMemoryGuard_Resolve() {
-	gw := gatewaytest.NewServer()
-	defer gw.Close()
-	guard := &gateway.MemoryGuard{}
-	client := connect(gw, gateway.WithOrderGuard(guard))
-	ctx := context.Background()
-
-	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultReset())
-	_, err := client.CreateInvoice(ctx, order("order-17"))
-	fmt.Println(gateway.OutcomeOf(err))
-
-	pending, err := guard.Pending(ctx, gateway.PendingQuery{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	found := pending[0]
-	fmt.Println(found.OrderID, "is", found.State)
-
-	// Now anna looks the order up at the gateway, which has no invoice for it. A request may still be
-	// in transit, so the guard refuses the finding for 15 minutes.
-	err = guard.Resolve(ctx, found, gateway.Finding{By: "anna"})
-	fmt.Println(errors.Is(err, gateway.ErrTooEarly))
-
-	time.Sleep(time.Millisecond)
-	found, _ = guard.Order(ctx, "", "order-17") // read it again before the next lookup
-	err = guard.Resolve(ctx, found, gateway.Finding{By: "anna", Margin: time.Microsecond})
-	fmt.Println(err)
-	_, err = client.CreateInvoice(ctx, order("order-17"))
-	fmt.Println(err)
-	// Output:
-	// unknown
-	// order-17 is unknown
-	// true
-	// <nil>
-	// <nil>
-}
-
 func ExampleClient_WaitWithdrawal() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
