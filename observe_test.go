@@ -109,6 +109,14 @@ func TestObserver_retries(t *testing.T) {
 		assert.ErrorContains(t, w.attempts[1].Err, "connection refused")
 		assert.Equal(t, err, w.attempts[2].Err)
 	})
+	synctest.Test(t, func(t *testing.T) {
+		var w recorder
+		p := scriptedClient(t, lost, saysStatus(422))
+		p.connect(t, gateway.WithIdempotentOrders(), w.option())
+		_, _ = p.client.CreateInvoice(t.Context(), order("A-17"))
+		require.Len(t, w.attempts, 2)
+		assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(w.attempts[1].Err), "the first attempt may have created an invoice")
+	})
 }
 
 func withdrawal(ctx context.Context, c *gateway.Client) error {
