@@ -235,7 +235,9 @@ func TestWithDecoder(t *testing.T) {
 		{nil, nil, errMine, "no accounts for [REDACTED]"},
 		{[]gateway.Rate{{USD: rateOf("1")}}, []gateway.BalanceAmount{{Amount: one}}, nil, "0 names no coin"},
 		{
-			[]gateway.Rate{{CoinSymbol: "BTC", EUR: decimal.NewNullDecimal(huge)}}, []gateway.BalanceAmount{{CoinSymbol: "BTC", Amount: huge}}, nil,
+			[]gateway.Rate{{CoinSymbol: "BTC", EUR: decimal.NewNullDecimal(huge)}},
+			[]gateway.BalanceAmount{{CoinSymbol: "BTC", Amount: huge}},
+			nil,
 			`of "BTC" is not an amount of money`,
 		},
 		// a symbol twice, which only rates must not have
