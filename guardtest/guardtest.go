@@ -12,15 +12,9 @@
 package guardtest
 
 import (
-	"cmp"
-	"context"
-	"errors"
-	"io"
 	"os"
 	"slices"
 	"testing"
-
-	"github.com/shopspring/decimal"
 
 	"github.com/cryptogw/gateway"
 )
@@ -44,7 +38,7 @@ type Guard struct {
 
 // Run tests a guard. If it has the methods Order, Pending, Resolve and Forget of a [gateway.MemoryGuard], their rules are
 // tested too. For the race of processes the program of the test starts itself again with the name of t,
-// so that what precedes Run should be cheap; the variable GUARDTEST_KILLS is how many of these are killed, by default 20.
+// so that what precedes Run should be cheap; the variable GUARDTEST_KILLS is how many of these are killed, by default 10.
 func Run(t *testing.T, g Guard) {
 	if os.Getenv(asWorker) != "" {
 		work(t, g)
@@ -52,138 +46,15 @@ func Run(t *testing.T, g Guard) {
 	}
 	all := rules
 	if _, ok := g.New(t).(keeper); ok {
-		all = slices.Concat(people, rules)
+		all = slices.Concat(rules, people)
 	}
 	for _, r := range all {
 		t.Run(r.name, func(t *testing.T) {
-			if r.needsRestart && (g.Reopen == nil || g.Store == nil) || r.needsExpiry && g.Expire == nil {
-				t.Skip("left out: the guard has no Store, Reopen or Expire")
+			s := newStore(t, g)
+			if r.check != nil {
+				r.check(s)
 			}
-			s := &store{T: t, guard: g}
-			s.first = g.New(t)
-			r.check(s)
+			s.do(r.steps)
 		})
-	}
-}
-
-// A store is the empty store that a rule begins with.
-type store struct {
-	*testing.T
-	guard Guard
-	first gateway.OrderGuard // that New has returned
-}
-
-// another returns another guard over the store.
-func (s *store) another() gateway.OrderGuard {
-	s.Helper()
-	g, err := s.guard.Reopen(s.guard.Store(s.first))
-	s.check(err)
-	if closer, ok := g.(io.Closer); ok {
-		s.Cleanup(func() { s.check(closer.Close()) })
-	}
-	return g
-}
-
-func (s *store) expire() {
-	s.Helper()
-	s.check(s.guard.Expire(s.guard.Store(s.first)))
-}
-
-func (s *store) check(err error) {
-	s.Helper()
-	if err != nil {
-		s.Fatal(err)
-	}
-}
-
-// orderOf is what a call for an order asks.
-func orderOf(id string) gateway.Order {
-	return gateway.Order{Gateway: "https://gateway.example", Merchant: merchant, Request: gateway.InvoiceRequest{
-		OrderID: id, Price: decimal.RequireFromString("10.50"), Amount: decimal.RequireFromString("0.000312500"), BaseCurrency: "usd", CoinSymbol: "BTC", NetworkName: "Bitcoin",
-	}}
-}
-
-const (
-	merchant = "north"
-	id       = "A-17"
-)
-
-// begin asks for a lease.
-func (s *store) begin(g gateway.OrderGuard, o gateway.Order) gateway.Lease {
-	s.Helper()
-	lease, err := g.Begin(context.Background(), o)
-	s.check(err)
-	return lease
-}
-
-// acquire asks for a lease, which must be granted, and returns the order with the name of the attempt.
-func (s *store) acquire(g gateway.OrderGuard, o gateway.Order) gateway.Order {
-	s.Helper()
-	return s.granted(o, s.begin(g, o))
-}
-
-// granted returns an order with the name of the attempt of its lease.
-func (s *store) granted(o gateway.Order, lease gateway.Lease) gateway.Order {
-	s.Helper()
-	if lease.State != gateway.OrderFree || lease.Attempt == "" {
-		s.Fatalf("the order is %s with the attempt %q, want a lease with a name", lease.State, lease.Attempt)
-	}
-	o.Attempt, o.Resubmit = lease.Attempt, false
-	return o
-}
-
-// end records an outcome. The text is the invoice of a success, and the cause of an unknown outcome.
-func (s *store) end(g gateway.OrderGuard, o gateway.Order, outcome gateway.Outcome, text string) gateway.OrderRecord {
-	s.Helper()
-	r := gateway.OrderRecord{Outcome: outcome, Request: o.Request, SentAt: sentAt}
-	if outcome == gateway.OutcomeSucceeded && text != "" {
-		r.Invoice = []byte(text)
-	} else if outcome == gateway.OutcomeUnknown {
-		r.Cause, r.StatusCode, r.Body = text, 502, []byte("<html>\x00\xff")
-	}
-	has, err := g.End(context.Background(), o, r)
-	s.check(err)
-	return has
-}
-
-// look returns the state of an order and its record. A free order stays free.
-func (s *store) look(g gateway.OrderGuard, o gateway.Order) (gateway.OrderState, gateway.OrderRecord) {
-	s.Helper()
-	o.Resubmit, o.Attempt = false, ""
-	lease := s.begin(g, o)
-	if lease.State == gateway.OrderFree {
-		s.end(g, s.granted(o, lease), gateway.OutcomeNotSent, "")
-	}
-	return lease.State, *cmp.Or(lease.Known, &gateway.OrderRecord{})
-}
-
-// want compares the state of an order.
-func (s *store) want(g gateway.OrderGuard, o gateway.Order, want gateway.OrderState) gateway.OrderRecord {
-	s.Helper()
-	state, known := s.look(g, o)
-	if state != want {
-		s.Errorf("the order is %s, want it %s", state, want)
-	}
-	return known
-}
-
-// wantInvoice compares the invoice of a record, and the further ones.
-func (s *store) wantInvoice(r gateway.OrderRecord, want string, others int) {
-	s.Helper()
-	if r.Outcome != gateway.OutcomeSucceeded || string(r.Invoice) != want || len(r.Others) != others {
-		s.Errorf("outcome %v, invoice %q and %d others, want a success, %q and %d", r.Outcome, r.Invoice, len(r.Others), want, others)
-	}
-}
-
-func resubmitted(o gateway.Order) gateway.Order {
-	o.Resubmit = true
-	return o
-}
-
-// wantOther requires the error of an order of another gateway.
-func (s *store) wantOther(err error) {
-	s.Helper()
-	if !errors.Is(err, gateway.ErrOtherGateway) {
-		s.Errorf("%v, want an error that matches gateway.ErrOtherGateway", err)
 	}
 }

@@ -20,272 +20,170 @@ type keeper interface {
 	Forget(ctx context.Context, o gateway.OrderStatus) error
 }
 
-var (
-	exists = gateway.Finding{Exists: true, By: "anna", Note: "4711"}
-	absent = gateway.Finding{By: "anna", Margin: 1}
-)
+// findings are those of the steps.
+var findings = map[string]gateway.Finding{
+	"exists":  {Exists: true, By: "anna", Note: "4711"},
+	"shown":   {Exists: true, By: "anna", Note: "4711", Invoice: []byte(invoiceOf("shown"))},
+	"absent":  {By: "anna", Margin: 1},
+	"early":   {By: "anna"},
+	"unnamed": {Exists: true},
+	"foreign": {Exists: true, By: "anna", Invoice: []byte(`{"orderId":"A-18"}`)},
+}
+
+// refusals are the errors of the steps.
+var refusals = map[string]error{
+	"not unknown": gateway.ErrNotUnknown, "too early": gateway.ErrTooEarly, "tried again": gateway.ErrTriedAgain,
+	"not created": gateway.ErrNotCreated, "invalid": gateway.ErrInvalidArgument,
+}
 
 // people are the rules of guards that have the methods of a keeper.
 var people = []rule{
-	{name: "Order returns an order in each state", check: func(s *store) {
-		if o := s.status(id); o.State != gateway.OrderFree || o.Attempt != "" || o.Attempts != 0 {
-			s.Errorf("%+v", o)
-		}
-		held := s.acquire(s.first, orderOf(id))
-		if o := s.status(id); o.State != gateway.OrderInFlight || o.Attempt != held.Attempt || o.Attempts != 1 || !o.Record.Request.Equal(held.Request) || o.Gateway != held.Gateway {
-			s.Errorf("%+v", o)
-		}
-		s.end(s.first, held, unknown, "a page")
-		if o := s.status(id); o.State != gateway.OrderUnknown || o.Since.IsZero() || o.SentUntil.IsZero() || o.GuardReadAt.IsZero() || o.ReadAt.IsZero() || o.Record.Cause != "a page" {
-			s.Errorf("%+v", o)
-		}
-	}},
-	{name: "Pending returns the unknown orders, the longest unknown first, in pages", check: func(s *store) {
-		for _, id := range []string{"3", "1", "2"} {
-			s.unknown(id)
-		}
-		s.end(s.first, s.acquire(s.first, orderOf("created")), success, invoice)
-		s.acquire(s.first, orderOf("in flight"))
-		var found []string
-		var since time.Time
-		for q := (gateway.PendingQuery{Most: 2}); ; {
-			page, err := s.first.(keeper).Pending(context.Background(), q)
-			s.check(err)
-			if len(page) == 0 {
-				break
-			}
-			for _, o := range page {
-				if o.Since.Before(since) {
-					s.Errorf("%s is unknown since %v, and comes after %v", o.OrderID, o.Since, since)
-				}
-				found, since = append(found, o.OrderID), o.Since
-			}
-			q.After = page[len(page)-1]
-		}
-		if slices.Sort(found); !slices.Equal(found, []string{"1", "2", "3"}) {
-			s.Errorf("%q are pending", found)
-		}
-	}},
-	{name: "a finding that an invoice exists makes the order created, and its invoice can be added later", check: func(s *store) {
-		s.resolve(s.unknown(id), exists, nil)
-		s.wantInvoice(s.want(s.first, orderOf(id), gateway.OrderCreated), "", 0)
-		added := exists
-		added.Invoice = []byte(invoice)
-		s.resolve(s.status(id), added, nil)
-		s.wantInvoice(s.want(s.first, orderOf(id), gateway.OrderCreated), invoice, 0)
-		if o := s.status(id); o.Finding.By != "anna" || o.Finding.Note != "4711" || !o.Finding.Exists || o.Resolved.IsZero() {
-			s.Errorf("%+v", o)
-		}
-		s.resolve(s.status(id), added, gateway.ErrNotUnknown)
-	}},
-	{name: "a finding that no invoice exists frees the order, after the margin only", check: func(s *store) {
-		early := absent
-		early.Margin = 0
-		s.resolve(s.unknown(id), early, gateway.ErrTooEarly)
-		s.want(s.first, orderOf(id), gateway.OrderUnknown)
-		read := s.status(id)
-		read.GuardReadAt = read.Begun.Add(-1000)
-		s.resolve(read, absent, gateway.ErrTooEarly)
-		read = s.status(id)
-		read.ReadAt = sentAt.Add(-1000)
-		s.resolve(read, absent, gateway.ErrTooEarly)
-		s.resolve(s.status(id), absent, nil)
-		s.acquire(s.first, orderOf(id))
-	}},
-	{name: "a finding about an order that was sent again is refused", check: func(s *store) {
-		read := s.unknown(id)
-		s.end(s.first, s.acquire(s.first, resubmitted(orderOf(id))), unknown, "the second")
-		s.resolve(read, exists, gateway.ErrTriedAgain)
-		s.resolve(read, absent, gateway.ErrTriedAgain)
-		s.want(s.first, orderOf(id), gateway.OrderUnknown)
-	}},
-	{name: "of two findings about one order the first counts, and the second changes nothing", check: func(s *store) {
-		for i, first := range []gateway.Finding{exists, absent} {
-			for j, second := range []gateway.Finding{exists, absent} {
-				for _, when := range []string{"read before", "read after", "at once", "sent again", "unknown again"} {
-					s.twoFindings(fmt.Sprint(when, i, j), first, second, when)
-				}
-			}
-		}
-	}},
-	{name: "there is nothing to resolve about an order that is free, in flight or created", check: func(s *store) {
-		s.resolve(s.status(id), exists, gateway.ErrNotUnknown)
-		held := s.acquire(s.first, orderOf(id))
-		s.resolve(s.status(id), exists, gateway.ErrNotUnknown)
-		s.end(s.first, held, success, invoice)
-		s.resolve(s.status(id), absent, gateway.ErrNotUnknown)
-		s.wantInvoice(s.want(s.first, orderOf(id), gateway.OrderCreated), invoice, 0)
-	}},
-	{name: "a finding without a name, or with the invoice of another order, is refused", check: func(s *store) {
-		read := s.unknown(id)
-		s.resolve(read, gateway.Finding{Exists: true}, gateway.ErrInvalidArgument)
-		s.resolve(read, gateway.Finding{Exists: true, By: "anna", Invoice: []byte(`{"orderId":"A-18"}`)}, gateway.ErrInvalidArgument)
-		s.want(s.first, orderOf(id), gateway.OrderUnknown)
-	}},
-	{name: "a success that comes after a finding is kept", check: func(s *store) {
-		held := s.acquire(s.first, orderOf(id))
-		s.end(s.first, held, unknown, "a page")
-		found := exists
-		found.Invoice = []byte(`{"id":"copied by hand"}`)
-		s.resolve(s.status(id), found, nil)
-		s.wantInvoice(s.end(s.first, held, success, invoice), invoice, 0)
-		s.wantInvoice(s.want(s.first, orderOf(id), gateway.OrderCreated), invoice, 0)
-	}},
-	{name: "a success that comes after the finding that none exists makes the order created", check: func(s *store) {
-		held := s.acquire(s.first, orderOf(id))
-		s.end(s.first, held, unknown, "a page")
-		s.resolve(s.status(id), absent, nil)
-		s.end(s.first, held, success, invoice)
-		s.wantInvoice(s.want(s.first, orderOf(id), gateway.OrderCreated), invoice, 0)
-	}},
-	{name: "a created order is forgotten once, and can be sent again", check: func(s *store) {
-		first := s.acquire(s.first, orderOf(id))
-		s.end(s.first, first, success, invoice)
-		read := s.status(id)
-		s.forget(read, nil)
-		s.forget(read, gateway.ErrNotCreated)
-		second := s.acquire(s.first, orderOf(id))
-		if second.Attempt == first.Attempt {
-			s.Errorf("two attempts are named %q", first.Attempt)
-		}
-		s.forget(read, gateway.ErrNotCreated)
-		s.end(s.first, second, success, `{"id":"i-2"}`)
-		s.forget(read, gateway.ErrTriedAgain)
-		s.wantInvoice(s.want(s.first, orderOf(id), gateway.OrderCreated), `{"id":"i-2"}`, 0)
-	}},
-	{name: "if calls and two people who forget an order come at once, one call gets the lease, and one person has forgotten it", check: func(s *store) {
-		for round := range 10 {
-			id := fmt.Sprint("A-", round)
-			s.end(s.first, s.acquire(s.first, orderOf(id)), success, invoice)
-			read := s.status(id)
-			var all sync.WaitGroup
-			var forgot [2]error
-			var leases [4]gateway.Lease
-			for i := range forgot {
-				all.Go(func() { forgot[i] = s.first.(keeper).Forget(context.Background(), read) })
-			}
-			for i := range leases {
-				all.Go(func() { leases[i] = s.begin(s.first, orderOf(id)) })
-			}
-			all.Wait()
-			granted := 0
-			for _, lease := range leases {
-				if lease.State == gateway.OrderFree {
-					granted++
-				}
-			}
-			if (forgot[0] == nil) == (forgot[1] == nil) || granted > 1 || granted == 1 && s.status(id).State != gateway.OrderInFlight {
-				s.Errorf("%d leases, Forget returns %v and %v", granted, forgot[0], forgot[1])
-			}
-		}
-	}},
-	{name: "a success that comes for a forgotten order is kept beside the success of the call that has it", check: func(s *store) {
-		s.end(s.first, s.acquire(s.first, orderOf(id)), success, invoice)
-		read := s.status(id)
-		s.forget(read, nil)
-		held, late := s.acquire(s.first, orderOf(id)), orderOf(id)
-		late.Attempt = "of-another-guard"
-		s.end(s.first, late, success, `{"id":"late"}`)
-		s.forget(s.status(id), gateway.ErrNotCreated) // in flight
-		s.end(s.first, held, success, invoice)
-		s.forget(read, gateway.ErrTriedAgain)
-		s.wantInvoice(s.want(s.first, orderOf(id), gateway.OrderCreated), `{"id":"late"}`, 1)
-	}},
-	{name: "an order that is free, in flight or unknown is not forgotten", check: func(s *store) {
-		s.forget(s.status(id), gateway.ErrNotCreated)
-		held := s.acquire(s.first, orderOf(id))
-		s.forget(s.status(id), gateway.ErrNotCreated)
-		s.end(s.first, held, unknown, "a page")
-		s.forget(s.status(id), gateway.ErrNotCreated)
-		s.want(s.first, orderOf(id), gateway.OrderUnknown)
-	}},
-	{name: "a created order with an attempt of unknown outcome is not forgotten", check: func(s *store) {
-		s.unknown(id)
-		s.end(s.first, s.acquire(s.first, resubmitted(orderOf(id))), success, invoice)
-		s.forget(s.status(id), gateway.ErrNotCreated)
-	}},
-	{name: "an outcome that comes for a forgotten order is recorded", check: func(s *store) {
-		s.end(s.first, s.acquire(s.first, orderOf(id)), success, invoice)
-		s.forget(s.status(id), nil)
-		late := orderOf(id)
-		late.Attempt = "of-another-guard"
-		s.end(s.first, late, success, `{"id":"late"}`)
-		s.wantInvoice(s.want(s.first, orderOf(id), gateway.OrderCreated), `{"id":"late"}`, 0)
-	}},
+	{name: "Order returns an order in each state", check: orderInEachState},
+	{name: "Pending returns the unknown orders, the longest unknown first, in pages", check: pages},
+	{name: "a finding that an invoice exists makes the order created, and its invoice can be added later",
+		steps: "begin a, unknown a, exists, is created \"\", shown, is created shown, not unknown shown, not unknown exists"},
+	{name: "a finding that no invoice exists frees the order, after the margin only",
+		steps: "begin a, unknown a, too early early, is unknown a, absent, is free, begin b"},
+	{name: "a finding that no invoice exists is refused by the clock of the guard, and by that of the process", check: bothClocks},
+	{name: "a finding about an order that was sent again is refused",
+		steps: "begin a, unknown a, see, resubmit b, not unknown exists as seen, not unknown absent as seen, unknown b, " +
+			"tried again exists as seen, tried again absent as seen, is unknown b"},
+	{name: "of two findings about one order the first counts, that an invoice exists",
+		steps: "begin a, unknown a, see, exists as seen, not unknown absent as seen, not unknown absent, is created \"\""},
+	{name: "of two findings about one order the first counts, that none exists",
+		steps: "begin a, unknown a, see, absent as seen, not unknown exists as seen, not unknown exists, not unknown absent, is free"},
+	{name: "a finding about an order that was freed and sent again is refused",
+		steps: "begin a, unknown a, see, absent as seen, begin b, not unknown exists as seen, " +
+			"not unknown absent as seen, is in flight, unknown b, tried again exists as seen, tried again absent as seen, is unknown b"},
+	{name: "of two findings at once one counts", check: findingsAtOnce},
+	{name: "there is nothing to resolve about an order that is free, in flight or created",
+		steps: "not unknown exists, begin a, not unknown exists, success a, not unknown absent, is created a"},
+	{name: "a finding without a name, or with the invoice of another order, is refused",
+		steps: "begin a, unknown a, invalid unnamed, invalid foreign, is unknown a"},
+	{name: "a success that comes after a finding is kept",
+		steps: "begin a, unknown a, shown, success a, is created a"},
+	{name: "a success that comes after the finding that none exists makes the order created",
+		steps: "begin a, unknown a, absent, success a, is created a"},
+	{name: "a created order is forgotten once, and can be sent again",
+		steps: "begin a, success a, see, forget, not created forget as seen, begin b, " +
+			"not created forget as seen, success b, tried again forget as seen, is created b"},
+	{name: "if calls and two people who forget an order come at once, one call gets the lease, and one person has forgotten it",
+		check: forgetsAtOnce},
+	{name: "a success that comes for a forgotten order is kept beside the success of the call that has it",
+		steps: "begin a, success a, see, forget, begin b, success late, not created forget, success b, " +
+			"tried again forget as seen, is created late + b"},
+	{name: "an order that is free, in flight or unknown is not forgotten",
+		steps: "not created forget, begin a, not created forget, unknown a, not created forget, is unknown a"},
+	{name: "a created order with an attempt of unknown outcome is not forgotten",
+		steps: "begin a, unknown a, resubmit b, success b, not created forget, is created b"},
+	{name: "a success that comes for a forgotten order is recorded",
+		steps: "begin a, success a, forget, success late, is created late"},
 }
 
-// twoFindings has two people look up an order, of whom the second one read it before, or after, the first has recorded a finding,
-// or records one at the same time, or when the order was sent again since.
-func (s *store) twoFindings(id string, first, second gateway.Finding, when string) {
-	s.Helper()
-	guard, ctx := s.first.(keeper), context.Background()
-	read := s.unknown(id)
-	errs := [2]error{}
-	if when == "at once" {
-		second.By = "bob"
-		var people sync.WaitGroup
-		people.Go(func() { errs[0] = guard.Resolve(ctx, read, first) })
-		people.Go(func() { errs[1] = guard.Resolve(ctx, read, second) })
-		if people.Wait(); errs[0] != nil {
-			errs[0], errs[1], first, second = errs[1], errs[0], second, first
-		}
-	} else {
-		errs[0] = guard.Resolve(ctx, read, first)
-		if when == "read after" {
-			read = s.status(id)
-		}
-		if again := when == "sent again" || when == "unknown again"; again && !first.Exists {
-			held := s.acquire(s.first, orderOf(id))
-			if when == "unknown again" {
-				s.end(s.first, held, unknown, "the second")
-			}
-		}
-		errs[1] = guard.Resolve(ctx, read, second)
+func orderInEachState(s *store) {
+	if o := s.status(id); o.State != gateway.OrderFree || o.Attempt != "" || o.Attempts != 0 {
+		s.Errorf("%+v", o)
 	}
-	state, refusal := gateway.OrderFree, gateway.ErrNotUnknown
-	switch {
-	case first.Exists:
-		state = gateway.OrderCreated
-	case when == "sent again":
-		state = gateway.OrderInFlight
-	case when == "unknown again":
-		state, refusal = gateway.OrderUnknown, gateway.ErrTriedAgain
+	s.do("begin a")
+	held := s.attempts["a"].order
+	if o := s.status(id); o.State != gateway.OrderInFlight || o.Attempt != held.Attempt || o.Attempts != 1 || o.Gateway != held.Gateway ||
+		!o.Record.Request.Equal(held.Request) {
+		s.Errorf("%+v", o)
 	}
-	isSame := first.Exists == second.Exists && first.By == second.By && errs[1] == nil // the same finding once more may be no error
+	s.do("unknown a, resubmit b, unknown b")
 	o := s.status(id)
-	if errs[0] != nil || !isSame && !errors.Is(errs[1], refusal) || o.State != state || first.Exists && o.Finding.By != first.By {
-		s.Errorf("%s: %v, then %v, want %v: the order is %s, found by %q", id, errs[0], errs[1], refusal, o.State, o.Finding.By)
+	if o.State != gateway.OrderUnknown || o.Attempts != 2 || o.Since.IsZero() || o.Begun.Before(o.Since) || o.SentUntil.Before(o.Begun) ||
+		o.GuardReadAt.Before(o.SentUntil) || o.ReadAt.IsZero() {
+		s.Errorf("%+v", o)
+	}
+	for i, r := range append(o.Earlier, o.Record) {
+		if got, want := describe(held, o.State, r), [...]string{"unknown a", "unknown b"}; got != want[i] || len(o.Earlier) != 1 {
+			s.Errorf("attempt %d of %d is %s", i, len(o.Earlier)+1, got)
+		}
 	}
 }
 
-// status reads an order.
-func (s *store) status(id string) gateway.OrderStatus {
-	s.Helper()
-	o, err := s.first.(keeper).Order(context.Background(), merchant, id)
-	s.check(err)
-	return o
+func pages(s *store) {
+	for _, id := range []string{"3", "1", "2"} {
+		s.end(s.acquire(s.first, orderOf(id)), unknown, "a page")
+	}
+	s.end(s.acquire(s.first, orderOf("created")), success, invoiceOf("a"))
+	s.acquire(s.first, orderOf("in flight"))
+	var found []string
+	var since time.Time
+	for q := (gateway.PendingQuery{Most: 2}); ; {
+		page, err := s.first.(keeper).Pending(context.Background(), q)
+		s.check(err)
+		if len(page) == 0 {
+			break
+		}
+		for _, o := range page {
+			if o.Since.Before(since) {
+				s.Errorf("%s is unknown since %v, and comes after %v", o.OrderID, o.Since, since)
+			}
+			found, since = append(found, o.OrderID), o.Since
+		}
+		q.After = page[len(page)-1]
+	}
+	if slices.Sort(found); !slices.Equal(found, []string{"1", "2", "3"}) {
+		s.Errorf("%q are pending", found)
+	}
 }
 
-// unknown makes an order unknown, and reads it.
-func (s *store) unknown(id string) gateway.OrderStatus {
-	s.Helper()
-	s.end(s.first, s.acquire(s.first, orderOf(id)), unknown, "a page")
-	return s.status(id)
+func bothClocks(s *store) {
+	s.do("begin a, unknown a, see")
+	read := s.seen
+	s.seen.GuardReadAt = read.Begun.Add(-time.Microsecond)
+	s.do("too early absent as seen")
+	s.seen.GuardReadAt, s.seen.ReadAt = read.GuardReadAt, sentAt.Add(-time.Microsecond)
+	s.do("too early absent as seen, is unknown a")
 }
 
-func (s *store) resolve(o gateway.OrderStatus, f gateway.Finding, want error) {
-	s.Helper()
-	s.wantError(fmt.Sprintf("Resolve of exists %t", f.Exists), s.first.(keeper).Resolve(context.Background(), o, f), want)
+// findingsAtOnce has two people look up an order, and record their findings at once.
+func findingsAtOnce(s *store) {
+	for round := range 4 {
+		id, all, errs := fmt.Sprint("A-", round), [2]gateway.Finding{{By: "anna", Margin: 1}, {By: "bob", Margin: 1}}, [2]error{}
+		all[0].Exists, all[1].Exists = round&1 > 0, round&2 > 0
+		s.end(s.acquire(s.first, orderOf(id)), unknown, "a page")
+		read := s.status(id)
+		var both sync.WaitGroup
+		for i := range all {
+			both.Go(func() { errs[i] = s.first.(keeper).Resolve(context.Background(), read, all[i]) })
+		}
+		if both.Wait(); errs[0] != nil {
+			all[0], errs[0], errs[1] = all[1], errs[1], errs[0]
+		}
+		want := map[bool]gateway.OrderState{true: gateway.OrderCreated}[all[0].Exists]
+		o := s.status(id)
+		if errs[0] != nil || !errors.Is(errs[1], gateway.ErrNotUnknown) || o.State != want || all[0].Exists && o.Finding.By != all[0].By {
+			s.Errorf("%v and %v: the order is %s, found by %q", errs[0], errs[1], o.State, o.Finding.By)
+		}
+	}
 }
 
-func (s *store) forget(o gateway.OrderStatus, want error) {
-	s.Helper()
-	s.wantError("Forget", s.first.(keeper).Forget(context.Background(), o), want)
-}
-
-func (s *store) wantError(what string, err, want error) {
-	s.Helper()
-	if !errors.Is(err, want) {
-		s.Errorf("%s returns %v, want %v", what, err, want)
+func forgetsAtOnce(s *store) {
+	for round := range 10 {
+		id := fmt.Sprint("A-", round)
+		s.end(s.acquire(s.first, orderOf(id)), success, invoiceOf("a"))
+		read := s.status(id)
+		var all sync.WaitGroup
+		var forgot [2]error
+		var leases [4]gateway.Lease
+		for i := range forgot {
+			all.Go(func() { forgot[i] = s.first.(keeper).Forget(context.Background(), read) })
+		}
+		for i := range leases {
+			all.Go(func() { leases[i] = s.begin(s.first, orderOf(id)) })
+		}
+		all.Wait()
+		granted := 0
+		for _, lease := range leases {
+			if lease.State == gateway.OrderFree {
+				granted++
+			}
+		}
+		if (forgot[0] == nil) == (forgot[1] == nil) || granted > 1 || granted == 1 && s.status(id).State != gateway.OrderInFlight {
+			s.Errorf("%d leases, Forget returns %v and %v", granted, forgot[0], forgot[1])
+		}
 	}
 }

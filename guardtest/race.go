@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -27,7 +26,7 @@ const (
 
 const (
 	workers      = 3 // processes at once
-	defaultKills = 20
+	defaultKills = "10"
 )
 
 // prefix begins a line in which a process reports: "sent 17" before it sends an order, and
@@ -47,28 +46,35 @@ func work(t *testing.T, g Guard) {
 		if err != nil || lease.State != gateway.OrderFree {
 			continue // a guard may fail, for example because the store is busy; then nothing is sent
 		}
-		fmt.Println(prefix + "sent " + o.Request.OrderID)
+		fmt.Println(prefix+"sent", n)
 		o.Attempt = lease.Attempt
 		r := gateway.OrderRecord{Request: o.Request}
 		switch rand.IntN(4) { // #nosec G404 -- what becomes of it does not matter
 		case 0:
-			fmt.Println(prefix + "nothing " + o.Request.OrderID)
+			fmt.Println(prefix+"nothing", n)
 			r.Outcome = rejected
 		case 1:
 		default:
-			r.Outcome, r.Invoice = success, []byte(invoice)
+			r.Outcome, r.Invoice = success, []byte(invoiceOf(o.Request.OrderID))
 		}
 		_, _ = guard.End(context.Background(), o, r) // an error makes it unknown
 	}
 }
 
-// A sendings is what was sent of an order.
-type sendings struct{ sent, nothing int }
+// A racing is the orders that the processes have sent.
+type racing struct {
+	*store
+	mu   sync.Mutex
+	sent map[int]int // how often an order was sent and may have made an invoice
+	last int         // the highest order
+}
 
 // race kills processes at random places, and starts others, until there were enough.
 func race(s *store) {
-	kills, _ := strconv.Atoi(cmp.Or(os.Getenv(killCount), strconv.Itoa(defaultKills)))
-	r := &racing{store: s, orders: map[string]sendings{}}
+	s.expire()
+	g := s.another()
+	kills, _ := strconv.Atoi(cmp.Or(os.Getenv(killCount), defaultKills))
+	r := &racing{store: s, sent: map[int]int{}}
 	var all sync.WaitGroup
 	for i := range workers {
 		all.Go(func() {
@@ -82,26 +88,18 @@ func race(s *store) {
 	}
 	all.Wait()
 	s.expire()
-	g := s.another()
-	for id, of := range r.orders {
-		state, _ := s.look(g, orderOf(id))
-		if left := of.sent - of.nothing; left > 1 {
-			s.Errorf("order %s: %d were sent that may have made an invoice", id, left)
-		} else if left == 1 && state == gateway.OrderFree {
-			s.Errorf("order %s was sent, and is forgotten", id)
+	for n, count := range r.sent {
+		state, _ := s.look(g, orderOf(fmt.Sprint(n)))
+		if count > 1 {
+			s.Errorf("order %d: %d were sent that may have made an invoice", n, count)
+		} else if count == 1 && state == gateway.OrderFree {
+			s.Errorf("order %d was sent, and is forgotten", n)
 		}
 	}
-	s.Logf("%d processes were killed, %d orders sent", kills, len(r.orders))
-	if len(r.orders) < kills {
-		s.Errorf("only %d orders were sent by %d processes", len(r.orders), kills)
+	s.Logf("%d processes were killed, %d orders sent", kills, len(r.sent))
+	if len(r.sent) < kills {
+		s.Errorf("only %d orders were sent by %d processes", len(r.sent), kills)
 	}
-}
-
-type racing struct {
-	*store
-	mu     sync.Mutex
-	orders map[string]sendings
-	last   int // the highest order that was sent
 }
 
 // process runs a process until it is killed behind one of its next lines.
@@ -109,7 +107,8 @@ func (r *racing) process() error {
 	r.mu.Lock()
 	first := max(0, r.last-10)
 	r.mu.Unlock()
-	name := "^" + strings.Join(strings.Split(regexp.QuoteMeta(topName(r.Name())), "/"), "$/^") + "$"
+	caller := r.Name()[:strings.LastIndex(r.Name(), "/")] // of Run: the last part names the rule
+	name := "^" + strings.ReplaceAll(regexp.QuoteMeta(caller), "/", "$/^") + "$"
 	cmd := exec.Command(os.Args[0], "-test.run="+name, "-test.timeout=10m", "-test.count=1") // #nosec G204 G702 -- this program
 	cmd.Env = append(os.Environ(), asWorker+"="+r.guard.Store(r.first), firstID+"="+strconv.Itoa(first))
 	lines, err := cmd.StdoutPipe()
@@ -131,7 +130,6 @@ func (r *racing) process() error {
 		}
 		left--
 	}
-	_, _ = io.Copy(io.Discard, lines)
 	_ = cmd.Wait()
 	if left > 0 {
 		return fmt.Errorf("a process has ended by itself:\n%s", told)
@@ -139,21 +137,13 @@ func (r *racing) process() error {
 	return nil
 }
 
-// topName is the name of the test that called Run: the last part names the rule.
-func topName(name string) string { return name[:strings.LastIndex(name, "/")] }
-
 func (r *racing) note(line string) {
 	what, id, _ := strings.Cut(line, " ")
+	n, _ := strconv.Atoi(id)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	of := r.orders[id]
-	if what == "nothing" {
-		of.nothing++
-	} else {
-		of.sent++
+	if r.sent[n]++; what == "nothing" {
+		r.sent[n] -= 2
 	}
-	r.orders[id] = of
-	if n, err := strconv.Atoi(id); err == nil {
-		r.last = max(r.last, n)
-	}
+	r.last = max(r.last, n)
 }

@@ -3,29 +3,23 @@ package guardtest
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 
 	"github.com/cryptogw/gateway"
 )
 
 // A model is the expected state of an order.
 type model struct {
-	held     bool
-	unknown  bool // an attempt has an unknown outcome
-	invoices []string
-
-	holder holder   // who has the lease
-	late   []holder // who had it when it expired
-}
-
-// A holder is a guard that was granted a lease, and the order with the name of the attempt.
-type holder struct {
-	guard gateway.OrderGuard
-	order gateway.Order
+	order    gateway.Order
+	unknown  bool     // an attempt has an unknown outcome
+	invoices []string // of these attempts
+	held     *holder  // who has the lease
+	late     []holder // who had it when it expired
 }
 
 func (m *model) state() gateway.OrderState {
 	switch {
-	case m.held:
+	case m.held != nil:
 		return gateway.OrderInFlight
 	case len(m.invoices) > 0:
 		return gateway.OrderCreated
@@ -37,82 +31,71 @@ func (m *model) state() gateway.OrderState {
 }
 
 const (
-	walkSteps  = 300
+	walkSteps  = 200
 	walkOrders = 3
 )
 
-// walk takes random steps, and compares the order with the model after each one.
+// walk takes random steps, and compares the orders with their models after each one.
 func walk(s *store) {
 	seed := rand.Uint64()                    // #nosec G404 -- any walk will do
 	random := rand.New(rand.NewPCG(seed, 0)) // #nosec G404
-	w := &walker{store: s, rand: random, guards: []gateway.OrderGuard{s.first}, isDurable: s.guard.Reopen != nil && s.guard.Store != nil && s.guard.Expire != nil}
-	if w.isDurable {
+	w := &walker{store: s, rand: random, guards: []gateway.OrderGuard{s.first}, models: make([]model, walkOrders)}
+	if s.isDurable() {
 		w.guards = append(w.guards, s.another(), s.another())
 	}
-	for i := range walkOrders {
-		w.orders = append(w.orders, orderOf(fmt.Sprint("W-", i)))
-		w.models = append(w.models, &model{})
+	for i := range w.models {
+		w.models[i].order = orderOf(fmt.Sprint("W-", i))
 	}
 	for range walkSteps {
-		w.step()
-		for i, m := range w.models {
-			w.compare(w.orders[i], m)
+		w.step(&w.models[w.rand.IntN(walkOrders)])
+		for i := range w.models {
+			w.compare(&w.models[i])
 		}
 		if s.Failed() {
-			s.Fatalf("seed %d, after %q", seed, w.steps)
+			s.Fatalf("seed %d, after %q", seed, w.done)
 		}
 	}
 }
 
 type walker struct {
 	*store
-	rand      *rand.Rand
-	guards    []gateway.OrderGuard
-	isDurable bool
-	orders    []gateway.Order
-	models    []*model
-	steps     []string
-	made      int // invoices
+	rand   *rand.Rand
+	guards []gateway.OrderGuard
+	models []model
 }
 
-func (w *walker) step() {
+func (w *walker) step(m *model) {
 	w.Helper()
-	i := w.rand.IntN(walkOrders)
-	o, m := w.orders[i], w.models[i]
 	did := func(format string, args ...any) {
-		w.steps = append(w.steps, o.Request.OrderID+" "+fmt.Sprintf(format, args...))
+		w.done = append(w.done, m.order.Request.OrderID+" "+fmt.Sprintf(format, args...))
 	}
+	attempt := fmt.Sprint(len(w.done))
 	switch choice := w.rand.IntN(10); {
-	case choice == 0 && w.isDurable:
+	case choice == 0 && w.isDurable() && w.guard.Expire != nil:
 		did("all leases expire")
 		w.expire()
-		for _, m := range w.models {
-			if m.held {
-				m.held, m.unknown, m.late = false, true, append(m.late, m.holder)
+		for i := range w.models {
+			if m := &w.models[i]; m.held != nil {
+				m.held, m.unknown, m.late = nil, true, append(m.late, *m.held)
 			}
 		}
 	case choice == 1 && len(m.late) > 0:
-		late := m.late[0]
-		m.late = m.late[1:]
 		did("a success comes late")
-		m.invoices = append(m.invoices, w.newInvoice())
-		w.end(late.guard, late.order, success, m.invoices[len(m.invoices)-1])
-	case m.held:
+		w.end(m.late[0], success, invoiceOf(attempt))
+		m.late, m.invoices = m.late[1:], append(m.invoices, attempt)
+	case m.held != nil:
 		outcome := []gateway.Outcome{success, unknown, rejected, notSent}[w.rand.IntN(4)]
 		did("ends: %v", outcome)
-		m.held = false
-		text := "cause"
+		text := attempt
 		if outcome == success {
-			text = w.newInvoice()
-			m.invoices = append(m.invoices, text)
+			text = invoiceOf(attempt)
+			m.invoices = append(m.invoices, attempt)
 		}
-		m.unknown = m.unknown || outcome == unknown
-		w.end(m.holder.guard, m.holder.order, outcome, text)
+		w.end(*m.held, outcome, text)
+		m.held, m.unknown = nil, m.unknown || outcome == unknown
 	default:
-		o.Resubmit = w.rand.IntN(2) == 0
-		g := w.guards[w.rand.IntN(len(w.guards))]
-		want := m.state()
-		if want == gateway.OrderFree || want == gateway.OrderUnknown && o.Resubmit {
+		o, g, want := m.order, w.guards[w.rand.IntN(len(w.guards))], m.state()
+		if o.Resubmit = w.rand.IntN(2) == 0; o.Resubmit && want == gateway.OrderUnknown {
 			want = gateway.OrderFree
 		}
 		did("begins, resubmit %t", o.Resubmit)
@@ -120,21 +103,21 @@ func (w *walker) step() {
 		if lease.State != want {
 			w.Errorf("%s is %s, want %s", o.Request.OrderID, lease.State, want)
 		} else if want == gateway.OrderFree {
-			m.held, m.holder = true, holder{g, w.granted(o, lease)}
+			m.held = new(w.holder(g, o, lease))
 		}
 	}
 }
 
-func (w *walker) newInvoice() string {
-	w.made++
-	return fmt.Sprintf(`{"id":%d}`, w.made)
-}
-
 // compare looks at an order by one of the guards.
-func (w *walker) compare(o gateway.Order, m *model) {
+func (w *walker) compare(m *model) {
 	w.Helper()
-	known := w.want(w.guards[w.rand.IntN(len(w.guards))], o, m.state())
-	if m.state() == gateway.OrderCreated {
-		w.wantInvoice(known, m.invoices[0], len(m.invoices)-1)
+	state, known := w.look(w.guards[w.rand.IntN(len(w.guards))], m.order)
+	want := m.state().String()
+	got := state.String()
+	if state == gateway.OrderCreated {
+		got, want = describe(m.order, state, known), want+" "+strings.Join(m.invoices, " + ")
+	}
+	if got != want {
+		w.Errorf("%s is %s, want it %s", m.order.Request.OrderID, got, want)
 	}
 }
