@@ -1,7 +1,6 @@
 package sqlguard
 
 import (
-	"context"
 	"crypto/rand"
 	"database/sql"
 	"encoding/json"
@@ -21,22 +20,23 @@ func (w testDB) life(t *testing.T) {
 	g := w.guard(t)
 	g.once(t, id, gateway.OutcomeUnknown)
 	wantError(t, w.guard(t).begins(ctx, id), errUnknown)
-	check(t, errors.Join(g.resubmits(ctx, id), g.ends(ctx, id, gateway.OutcomeUnknown)))
+	g.once(t, id, gateway.OutcomeUnknown)
 	summary, err1 := g.PendingSummary(ctx)
 	pending, err2 := g.Pending(ctx, gateway.PendingQuery{Most: 10})
 	if err := errors.Join(err1, err2); err != nil || len(pending) != 1 || summary.Count != 1 || pending[0].OrderID != id {
 		t.Fatalf("%+v, %+v, %v", pending, summary, err)
 	}
-	found := []byte(`{"id":"4711 é"}`)
-	check(t, g.Resolve(ctx, pending[0], gateway.Finding{Exists: true, By: "anna", Note: `it's in "the" list \`, Invoice: found}))
+	found := gateway.Finding{Exists: true, By: "anna", Note: `it's in "the" list \`, Invoice: []byte(`{"id":"4711 é"}`)}
+	check(t, g.Resolve(ctx, pending[0], found))
 	marked, err := g.Mark(ctx, []gateway.OrderStatus{{OrderID: id + "2"}, {OrderID: id}})
 	if err != nil || marked != 1 {
 		t.Errorf("%d marked, %v", marked, err)
 	}
-	check(t, g.ResolveAll(ctx, []Resolution{{g.order(t, id+"2"), gateway.Finding{Exists: true, By: "anna"}}}))
-	if o := g.order(t, id); string(o.Record.Invoice) != string(found) || o.Finding.Note != `it's in "the" list \` {
+	check(t, g.ResolveAll(ctx, []Resolution{{g.order(t, id+"2"), exists}}))
+	if o := g.order(t, id); string(o.Record.Invoice) != string(found.Invoice) || o.Finding.Note != found.Note {
 		t.Errorf("%+v", o)
 	}
+	check(t, g.Forget(ctx, g.order(t, id)))
 	_, err = g.Prune(ctx, 24*time.Hour)
 	check(t, err)
 }
@@ -62,8 +62,7 @@ func TestSettings(t *testing.T) {
 		"MariaDB, serializable":          {mariadb, "interpolateParams=true&tx_isolation=%27SERIALIZABLE%27"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plain := tt.w.guard(t)
-			w := tt.w
+			plain, w := tt.w.guard(t), tt.w
 			address, _, _ := strings.Cut(w.dsn, "?")
 			w.dsn = address + "?" + tt.settings
 			w.life(t)
@@ -79,96 +78,43 @@ func TestSettings_autocommit(t *testing.T) {
 	w := newMariaDB(t)
 	plain := w.guard(t)
 	w.dsn += "&autocommit=0"
-	g := w.mustNew(t)
-	if err := g.begins(t.Context(), order); err == nil || !strings.Contains(err.Error(), "autocommit=0") {
-		t.Error(err)
-	}
+	wantText(t, w.mustNew(t).begins(t.Context(), order), "autocommit=0")
 	plain.wantState(t, gateway.OrderFree, 0)
 }
 
 // Check refuses a table or settings with which a guard cannot work, and Migrate does not begin with those settings.
 func TestGuard_Check(t *testing.T) {
-	postgres, mariadb, sqlite := newPostgres(t), newMariaDB(t), newSQLite(t)
-	for name, tt := range map[string]struct {
-		w        testDB
-		settings string // which Migrate refuses too
-		without  bool   // the table
-		sql      string // before the check
-		want     string // "" for no error
-	}{
-		"PostgreSQL":                     {w: postgres},
-		"MariaDB":                        {w: mariadb},
-		"SQLite":                         {w: sqlite},
-		"PostgreSQL, without a table":    {w: newPostgres(t), without: true, want: "call Migrate"},
-		"MariaDB, without a table":       {w: newMariaDB(t), without: true, want: "call Migrate"},
-		"SQLite, without a table":        {w: newSQLite(t), without: true, want: "call Migrate"},
-		"SQLite, a table without a view": {w: newSQLite(t), sql: "DROP VIEW {table}_list", want: "there is no table"},
-		"PostgreSQL, another table":      {w: newPostgres(t), sql: "ALTER TABLE {table} RENAME COLUMN attempt TO try", want: "not one of this version"},
-		"MariaDB, another table":         {w: newMariaDB(t), sql: "ALTER TABLE {table} RENAME COLUMN attempt TO try", want: "not one of this version"},
-		"SQLite, another table":          {w: newSQLite(t), sql: "ALTER TABLE {table} RENAME COLUMN attempt TO try", want: "not one of this version"},
-		"SQLite, a newer table":          {w: newSQLite(t), sql: "CREATE VIEW {table}_next AS SELECT 1", want: "newer version of sqlguard"},
-		"SQLite, UTF-16":                 {w: newSQLiteWith(t, ""), settings: "_pragma=encoding('UTF-16')&_pragma=busy_timeout(1)", without: true, want: "the encoding of the database is UTF-16le, and must be UTF-8"},
-		"SQLite, without busy_timeout":   {w: newSQLiteWith(t, ""), settings: "_txlock=deferred", without: true, want: "busy_timeout is 0"},
-		"MariaDB, without autocommit":    {w: mariadb, settings: "&autocommit=0", want: "autocommit is off"},
-		"MariaDB, empty texts are null":  {w: mariadb, settings: "&sql_mode=%27EMPTY_STRING_IS_NULL%27", want: "EMPTY_STRING_IS_NULL"},
+	inEach(t, func(t *testing.T, w testDB) {
+		g := w.mustNew(t)
+		wantText(t, g.Check(t.Context()), "there is no table "+w.table+": call Migrate")
+		check(t, g.Migrate(t.Context()))
+		check(t, g.Check(t.Context()))
+		execute(t, g.db, "DROP VIEW "+w.table+"_list")
+		wantText(t, g.Check(t.Context()), "there is no table")
+		check(t, g.Migrate(t.Context()))
+		execute(t, g.db, "DROP VIEW "+w.table+"_list") // SQLite renames no column of a view
+		execute(t, g.db, "ALTER TABLE "+w.table+" RENAME COLUMN attempt TO try")
+		execute(t, g.db, "CREATE VIEW "+w.table+"_list AS SELECT 1")
+		wantText(t, g.Check(t.Context()), "the table is not one of this version of sqlguard")
+	})
+	mariadb, sqlite := newMariaDB(t), newSQLiteWith(t, "")
+	mariadb.guard(t)
+	for want, w := range map[string]testDB{
+		"the encoding of the database is UTF-16le, and must be UTF-8": sqlite.with("_pragma=encoding('UTF-16')&_pragma=busy_timeout(1)"),
+		"busy_timeout is 0":    newSQLiteWith(t, "_txlock=deferred"),
+		"autocommit is off":    mariadb.with("&autocommit=0"),
+		"EMPTY_STRING_IS_NULL": mariadb.with("&sql_mode=%27EMPTY_STRING_IS_NULL%27"),
 	} {
-		t.Run(name, func(t *testing.T) {
-			if !tt.without {
-				owner := tt.w.guard(t)
-				if tt.sql != "" {
-					execute(t, owner.db, strings.ReplaceAll(tt.sql, "{table}", tt.w.table))
-				}
-			}
-			tt.w.dsn += tt.settings
-			g := tt.w.mustNew(t)
-			all := []error{g.Check(t.Context())}
-			if tt.settings != "" {
-				all = append(all, g.Migrate(t.Context()))
-			}
-			for _, err := range all {
-				if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
-					t.Errorf("%v, not %q", err, tt.want)
-				}
-			}
-		})
+		g := w.mustNew(t)
+		wantText(t, g.Check(t.Context()), want)
+		wantText(t, g.Migrate(t.Context()), want)
 	}
 }
 
-// The client refuses a lease that is not longer than an invoice may take.
-func TestWithLease_client(t *testing.T) {
-	w := newSQLite(t)
-	for lease, want := range map[time.Duration]string{0: "", 3 * time.Minute: "the lease of the guard is 3m0s, and must be longer than an invoice may take, which is 3m10s"} {
-		opts := []Option{}
-		if lease > 0 {
-			opts = append(opts, WithLease(lease))
-		}
-		_, err := gateway.New("https://gateway.example", "a-key", gateway.WithOrderGuard(w.guard(t, opts...)))
-		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
-			t.Errorf("a lease of %v: %v", lease, err)
-		}
-	}
-}
-
-// A wait for the lock of SQLite ends with the context, and afterwards the connection waits as before.
-func TestSQLite_busy(t *testing.T) {
-	w := newSQLite(t)
-	g := w.guard(t)
-	g.db.SetMaxOpenConns(1)
-	tx, err := w.open(t).BeginTx(t.Context(), nil)
-	check(t, err)
-	execute(t, tx, `DELETE FROM gateway_orders`)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	if err := g.begins(ctx, order); err == nil {
-		t.Error("a lease is granted while another one writes")
-	}
-	check(t, tx.Rollback())
-	var timeout int
-	check(t, g.db.QueryRow("PRAGMA busy_timeout").Scan(&timeout))
-	if timeout != 20000 {
-		t.Errorf("the connection waits for %d ms", timeout)
-	}
-	check(t, g.begins(t.Context(), order))
+// with returns the database of connections with more settings.
+func (w testDB) with(settings string) testDB {
+	w.dsn += settings
+	return w
 }
 
 // Every statement finds its rows by an index, however many orders the table has.
@@ -224,21 +170,16 @@ func TestGrants(t *testing.T) {
 	ctx := t.Context()
 	for name, can := range map[string]string{"sender": "migrate, send, look", "resolver": "migrate, look, resolve", "pruner": "migrate, look, prune", "monitor": "migrate, look, view"} {
 		t.Run(name, func(t *testing.T) {
-			owner.once(t, "unknown", gateway.OutcomeUnknown)
-			as := w
-			as.dsn += "&options=-c%20role%3D" + role + "_" + name
-			g, err := New(as.open(t), WithTable(w.table))
-			check(t, err)
-			g.retryEnd = 0
-			unknown := owner.order(t, "unknown")
+			unknown := owner.unknown(t, "unknown")[0]
+			g := w.with("&options=-c%20role%3D" + role + "_" + name).mustNew(t)
 			for what, do := range map[string]func() error{
 				"migrate": func() error { return g.Migrate(ctx) },
 				"send": func() error {
-					id := rand.Text()
-					return errors.Join(g.begins(ctx, id), g.ends(ctx, id, gateway.OutcomeSucceeded))
+					o := orderOf(rand.Text())
+					return errors.Join(g.asks(ctx, &o), g.ends(ctx, o, gateway.OutcomeSucceeded))
 				},
 				"look":    func() error { _, err := g.PendingSummary(ctx); return err },
-				"resolve": func() error { return g.Resolve(ctx, unknown, gateway.Finding{By: "anna", Exists: true}) },
+				"resolve": func() error { return g.Resolve(ctx, unknown, exists) },
 				"prune":   func() error { _, err := g.Prune(ctx, 24*time.Hour); return err },
 				"view": func() error {
 					var count int
@@ -263,8 +204,7 @@ func TestGrants_MariaDB(t *testing.T) {
 	execute(t, owner.db, "GRANT SELECT, INSERT, UPDATE ON "+w.table+" TO "+user)
 	as := w
 	as.dsn = strings.Replace(w.dsn, "root@", user+"@", 1)
-	g, err := New(as.open(t), WithTable(w.table))
-	check(t, err)
+	g := as.mustNew(t)
 	if err := g.Migrate(t.Context()); err == nil {
 		t.Error("without the view nothing is denied")
 	}

@@ -21,13 +21,13 @@ type losing struct {
 	dsn    string
 }
 
-// losesAnswers returns a handle of a database that loses answers.
-func losesAnswers(t *testing.T, w testDB) (*sql.DB, *losing) {
+// losing returns a guard over a database that loses answers.
+func (w testDB) losing(t *testing.T) (*Guard, *losing) {
 	t.Helper()
 	l := &losing{base: w.open(t).Driver(), dsn: w.dsn}
 	db := sql.OpenDB(l)
 	t.Cleanup(func() { _ = db.Close() })
-	return db, l
+	return w.over(t, db), l
 }
 
 func (l *losing) Driver() driver.Driver { return l.base }
@@ -83,30 +83,46 @@ func (c losingConn) ExecContext(ctx context.Context, text string, args []driver.
 	return result, err
 }
 
-// The lease of the process begins before the statement, so that it ends before the lease in the database.
-func TestGuard_Begin_leaseOfProcess(t *testing.T) {
-	g := newSQLite(t).guard(t)
-	now := time.Now()
-	begun := now.Add(time.Second)
-	g.now = func() time.Time { now = now.Add(time.Second); return now }
-	lease, err := g.Begin(t.Context(), orderOf(order))
-	check(t, err)
-	if want := begun.Add(defaultLease); !lease.Expires.Equal(want) {
-		t.Errorf("the lease ends %v after it began, not %v", lease.Expires.Sub(begun), defaultLease)
-	}
+// What a Begin has recorded without an answer is withdrawn, and the next one gets the lease. An End whose answer is lost records once.
+// Of ResolveAll it is an error, and nothing is resolved.
+func TestGuard_lostAnswer(t *testing.T) {
+	inEach(t, func(t *testing.T, w testDB) {
+		w.guard(t)
+		g, losing := w.losing(t)
+		g.retryEnd = mostRetryEnd
+		o := orderOf(order)
+		losing.writes = 1
+		wantError(t, g.asks(t.Context(), &o), errDown)
+		g.wantState(t, gateway.OrderFree, 1)
+		check(t, g.asks(t.Context(), &o))
+		losing.writes = 1
+		has, err := g.End(t.Context(), o, gateway.OrderRecord{Outcome: gateway.OutcomeSucceeded, Invoice: []byte("1")})
+		if err != nil || string(has.Invoice) != "1" || len(has.Others) > 0 {
+			t.Errorf("%+v, %v", has, err)
+		}
+		g.wantState(t, gateway.OrderCreated, 2)
+
+		all := []Resolution{}
+		for _, o := range g.unknown(t, "1", "2") {
+			all = append(all, Resolution{o, gateway.Finding{Exists: true, By: "anna"}})
+		}
+		losing.writes = 1
+		wantError(t, g.ResolveAll(t.Context(), all), errDown)
+		if summary, err := g.PendingSummary(t.Context()); err != nil || summary.Count != 2 {
+			t.Errorf("%+v, %v", summary, err)
+		}
+		check(t, g.ResolveAll(t.Context(), all))
+	})
 }
 
 // A list that breaks off is an error, and not a shorter list.
 func TestGuard_Pending_breaksOff(t *testing.T) {
 	w := newSQLite(t)
 	w.guard(t).once(t, order, gateway.OutcomeUnknown)
-	db, losing := losesAnswers(t, w)
-	g, err := New(db, WithTable(w.table))
-	check(t, err)
+	g, losing := w.losing(t)
 	losing.reads = 1
-	if all, err := g.Pending(t.Context(), gateway.PendingQuery{}); err == nil {
-		t.Errorf("%d orders, and no error", len(all))
-	}
+	_, err := g.Pending(t.Context(), gateway.PendingQuery{})
+	wantError(t, err, errDown)
 }
 
 // An order that somebody changes meanwhile is not forgotten.
@@ -114,23 +130,30 @@ func TestGuard_Forget_changedMeanwhile(t *testing.T) {
 	w := newSQLite(t)
 	other := w.guard(t)
 	other.once(t, order, gateway.OutcomeSucceeded)
-	db, losing := losesAnswers(t, w)
-	g, err := New(db, WithTable(w.table))
-	check(t, err)
-	o, err := g.Order(t.Context(), "", order)
-	check(t, err)
-	losing.before = func() { execute(t, other.db, "UPDATE "+w.table+" SET version = version + 1") }
+	g, losing := w.losing(t)
+	o := g.order(t, order)
+	losing.before = func() { other.sets(t, "version = version + 1") }
 	wantError(t, g.Forget(t.Context(), o), gateway.ErrTriedAgain)
-	other.wantState(t, gateway.OrderCreated)
+	other.wantState(t, gateway.OrderCreated, 1)
 }
 
-// A request keeps its digits, zeros at the end included.
-func TestGuard_Order_keepsZeros(t *testing.T) {
-	g := newSQLite(t).guard(t)
-	g.once(t, order, gateway.OutcomeUnknown)
-	o, err := g.Order(t.Context(), "", order)
+// A wait for the lock of SQLite ends with the context, and afterwards the connection waits as before.
+func TestSQLite_busy(t *testing.T) {
+	w := newSQLite(t)
+	g := w.guard(t)
+	g.db.SetMaxOpenConns(1)
+	tx, err := w.open(t).BeginTx(t.Context(), nil)
 	check(t, err)
-	if places := -o.Record.Request.Price.Exponent(); places != 2 {
-		t.Errorf("10.50 has %d places", places)
+	execute(t, tx, `DELETE FROM gateway_orders`)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := g.begins(ctx, order); err == nil {
+		t.Error("a lease is granted while another one writes")
 	}
+	check(t, tx.Rollback())
+	var timeout int
+	if check(t, g.db.QueryRow("PRAGMA busy_timeout").Scan(&timeout)); timeout != 20000 {
+		t.Errorf("the connection waits for %d ms", timeout)
+	}
+	check(t, g.begins(t.Context(), order))
 }

@@ -1,6 +1,7 @@
 package sqlguard
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -13,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/testing/mariadbtest"
+	"github.com/cryptogw/gateway/internal/testing/postgrestest"
 	"github.com/go-sql-driver/mysql"
 	_ "github.com/jackc/pgx/v5/stdlib"
 	"github.com/shopspring/decimal"
@@ -20,11 +23,46 @@ import (
 	_ "modernc.org/sqlite"
 )
 
+// A database is a server that tests start.
+type database interface {
+	DSN(database string) string
+	Restart(signal string) error
+	Stop()
+}
+
+// The servers of all tests, which the first test that needs one starts, unless a variable of the environment has the DSN of another.
+var (
+	stops    []func()
+	postgres = sync.OnceValues(func() (string, error) { return shared("SQLGUARD_POSTGRES", startPostgres, "postgres") })
+	mariaDB  = sync.OnceValues(func() (string, error) { return shared("SQLGUARD_MARIADB", startMariaDB, "shop") })
+)
+
+func startPostgres() (database, error) {
+	return postgrestest.Start("fsync=off", "shared_buffers=32MB", "max_connections=300")
+}
+
+func startMariaDB() (database, error) {
+	return mariadbtest.Start("innodb-flush-log-at-trx-commit=0", "max-connections=300")
+}
+
+func shared(variable string, start func() (database, error), name string) (dsn string, err error) {
+	if dsn := os.Getenv(variable); dsn != "" {
+		return dsn, nil
+	}
+	server, err := start()
+	if err != nil {
+		return "", fmt.Errorf("no server: %w\nset %s to the DSN of one, or install it", err, variable)
+	}
+	stops = append(stops, server.Stop)
+	return server.DSN(name), nil
+}
+
 func TestMain(m *testing.M) {
 	_ = mysql.SetLogger(&mysql.NopLogger{}) // tests kill servers
 	code := m.Run()
-	sharedPostgres.stop()
-	sharedMariaDB.stop()
+	for _, stop := range stops {
+		stop()
+	}
 	if err := goleak.Find(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = max(code, 1)
@@ -32,53 +70,56 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// A testDB is one database with one table, which the processes of a merchant
-// share.
+// A testDB is one database with one table, which the processes of a merchant share.
 type testDB struct {
-	dialect Dialect
-	driver  string
-	dsn     string
-	table   string
+	dialect            Dialect
+	driver, dsn, table string
 }
 
-// inEach runs a test against each database.
+// tables make a table of each database.
+var tables = map[string]func(testing.TB) testDB{"PostgreSQL": newPostgres, "MariaDB": newMariaDB, "SQLite": newSQLite}
+
+// inEach runs a test against each database; inServers against those with a server.
 func inEach(t *testing.T, test func(t *testing.T, w testDB)) {
+	t.Run("SQLite", func(t *testing.T) { test(t, newSQLite(t)) })
+	inServers(t, test)
+}
+
+func inServers(t *testing.T, test func(t *testing.T, w testDB)) {
 	t.Run("PostgreSQL", func(t *testing.T) { test(t, newPostgres(t)) })
 	t.Run("MariaDB", func(t *testing.T) { test(t, newMariaDB(t)) })
-	t.Run("SQLite", func(t *testing.T) { test(t, newSQLite(t)) })
 }
 
 func newPostgres(t testing.TB) testDB {
 	t.Helper()
-	return newTable(t, PostgreSQL, "pgx", sharedPostgres.dsn(t))
+	dsn, err := postgres()
+	check(t, err)
+	return newTable(t, testDB{PostgreSQL, "pgx", dsn, ""})
 }
 
 func newMariaDB(t testing.TB) testDB {
 	t.Helper()
-	return newTable(t, MariaDB, "mysql", sharedMariaDB.dsn(t)+"?interpolateParams=true")
+	dsn, err := mariaDB()
+	check(t, err)
+	return newTable(t, testDB{MariaDB, "mysql", dsn + "?interpolateParams=true", ""})
 }
 
-// newTable is a table of a server, which the test drops.
-func newTable(t testing.TB, dialect Dialect, driver, dsn string) testDB {
+// newTable names a table of a server, which the test drops.
+func newTable(t testing.TB, w testDB) testDB {
 	t.Helper()
-	w := testDB{dialect, driver, dsn, "orders_" + strings.ToLower(rand.Text())}
+	w.table = "orders_" + strings.ToLower(rand.Text())
 	db := w.open(t)
 	t.Cleanup(func() {
-		_, err1 := db.Exec("DROP VIEW IF EXISTS " + w.table + "_list")
-		_, err2 := db.Exec("DROP TABLE IF EXISTS " + w.table)
-		if err := errors.Join(err1, err2); err != nil {
-			t.Error(err)
-		}
+		execute(t, db, "DROP VIEW IF EXISTS "+w.table+"_list")
+		execute(t, db, "DROP TABLE IF EXISTS "+w.table)
 	})
 	return w
 }
 
 func newSQLite(t testing.TB) testDB {
 	t.Helper()
-	w := newSQLiteWith(t, "_pragma=busy_timeout(20000)&_pragma=journal_mode(WAL)")
-	if err := w.open(t).Ping(); err != nil { // concurrent processes cannot switch a new file to WAL
-		t.Fatal(err)
-	}
+	w := newSQLiteWith(t, "_pragma=busy_timeout(20000)&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)") // tests kill processes, not machines
+	check(t, w.open(t).Ping())                                                                              // concurrent processes cannot switch a new file to WAL
 	return w
 }
 
@@ -96,27 +137,26 @@ func (w testDB) open(t testing.TB) *sql.DB {
 	return db
 }
 
-// guard returns what one process has: a guard with its own handle. It creates the
-// table.
+// over returns a guard that has a handle. It does not try again what has failed.
+func (w testDB) over(t testing.TB, db *sql.DB, opts ...Option) *Guard {
+	t.Helper()
+	g, err := New(db, append(opts, WithTable(w.table), WithDialect(w.dialect))...)
+	check(t, err)
+	g.retryEnd = 0
+	return g
+}
+
+// mustNew returns what one process has: a guard with its own handle. Only guard creates the table.
+func (w testDB) mustNew(t testing.TB, opts ...Option) *Guard {
+	t.Helper()
+	return w.over(t, w.open(t), opts...)
+}
+
 func (w testDB) guard(t testing.TB, opts ...Option) *Guard {
 	t.Helper()
 	g := w.mustNew(t, opts...)
 	check(t, g.Migrate(t.Context()))
 	return g
-}
-
-// mustNew returns a guard with its own handle.
-func (w testDB) mustNew(t testing.TB, opts ...Option) *Guard {
-	t.Helper()
-	g, err := New(w.open(t), append(opts, WithTable(w.table))...)
-	check(t, err)
-	return g
-}
-
-// endLeases ends the lease of every order, as the passage of time does.
-func (g *Guard) endLeases(ctx context.Context) error {
-	_, err := g.db.ExecContext(ctx, `UPDATE `+g.sql.table+` SET lease_until = begun_at`)
-	return err
 }
 
 func check(t testing.TB, err error) {
@@ -126,32 +166,46 @@ func check(t testing.TB, err error) {
 	}
 }
 
-func execute(t *testing.T, db interface {
+func wantError(t testing.TB, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%v, want %v", err, want)
+	}
+}
+
+// wantText requires an error with a text; none if the text is empty.
+func wantText(t testing.TB, err error, want string) {
+	t.Helper()
+	if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		t.Errorf("%v, want %q", err, want)
+	}
+}
+
+func execute(t testing.TB, db interface {
 	Exec(text string, args ...any) (sql.Result, error)
 }, text string,
 ) {
 	t.Helper()
-	_, err := db.Exec(text)
-	check(t, err)
+	if _, err := db.Exec(text); err != nil {
+		t.Errorf("%s: %v", text, err)
+	}
 }
 
-// once begins an order and ends it.
-func (g *Guard) once(t *testing.T, id string, outcome gateway.Outcome) {
+// sets changes columns of every order.
+func (g *Guard) sets(t testing.TB, text string, args ...any) {
 	t.Helper()
-	check(t, errors.Join(g.begins(t.Context(), id), g.ends(t.Context(), id, outcome)))
+	execute(t, g.db, "UPDATE "+g.sql.table+" SET "+fmt.Sprintf(text, args...))
 }
+
+const order = "A-17"
 
 // orderOf is what a call for an order asks.
-func orderOf(id string) gateway.Order {
-	r := invoice
-	r.OrderID = id
-	return gateway.Order{Request: r}
-}
+func orderOf(id string) gateway.Order { return ofMerchant("", id) }
 
 func ofMerchant(merchant, id string) gateway.Order {
-	o := orderOf(id)
-	o.Merchant = merchant
-	return o
+	return gateway.Order{Merchant: merchant, Request: gateway.InvoiceRequest{
+		OrderID: id, Price: decimal.RequireFromString("10.50"), Amount: decimal.RequireFromString("10.50"), CoinSymbol: "USDT", NetworkName: "Tron",
+	}}
 }
 
 // What Begin says of an order whose lease it does not grant, as errors.
@@ -161,78 +215,52 @@ var (
 	errUnknown  = errors.New("the order is unknown")
 )
 
-// granted returns why a lease was not granted, and keeps the name of its attempt in the order.
-func granted(o *gateway.Order) func(gateway.Lease, error) error {
-	return func(lease gateway.Lease, err error) error {
-		o.Attempt = lease.Attempt
-		return refused(lease, err)
-	}
+// asks begins an order and keeps the name of the attempt in it, or returns why the lease was not granted.
+func (g *Guard) asks(ctx context.Context, o *gateway.Order) error {
+	lease, err := g.Begin(ctx, *o)
+	o.Attempt = lease.Attempt
+	refusals := map[gateway.OrderState]error{gateway.OrderInFlight: errInFlight, gateway.OrderCreated: errCreated, gateway.OrderUnknown: errUnknown}
+	return cmp.Or(err, refusals[lease.State])
 }
 
-// refused returns why a lease was not granted.
-func refused(lease gateway.Lease, err error) error {
-	if err != nil {
-		return err
-	}
-	return map[gateway.OrderState]error{gateway.OrderInFlight: errInFlight, gateway.OrderCreated: errCreated, gateway.OrderUnknown: errUnknown}[lease.State]
-}
+func (g *Guard) begins(ctx context.Context, id string) error { return g.asks(ctx, new(orderOf(id))) }
 
-// recorded returns the error of an End.
-func recorded(_ gateway.OrderRecord, err error) error { return err }
-
-// begins and resubmits begin an order, and return why it was not granted.
-func (g *Guard) begins(ctx context.Context, id string) error { return g.asks(ctx, orderOf(id)) }
-
-func (g *Guard) resubmits(ctx context.Context, id string) error {
-	o := orderOf(id)
-	o.Resubmit = true
-	return g.asks(ctx, o)
-}
-
-func (g *Guard) asks(ctx context.Context, o gateway.Order) error {
-	err := granted(&o)(g.Begin(ctx, o))
-	if err == nil {
-		begun.Store(begunBy{g, o.Request.OrderID}, o.Attempt)
-	}
+// ends ends the attempt that an order names.
+func (g *Guard) ends(ctx context.Context, o gateway.Order, outcome gateway.Outcome) error {
+	_, err := g.End(ctx, o, gateway.OrderRecord{Outcome: outcome, Request: o.Request})
 	return err
 }
 
-// begun has the last attempt of each order that a guard has begun.
-var begun sync.Map
-
-type begunBy struct {
-	guard *Guard
-	id    string
-}
-
-// ends ends the attempt of an order that this guard has begun last.
-func (g *Guard) ends(ctx context.Context, id string, outcome gateway.Outcome) error {
-	o := orderOf(id)
-	if attempt, ok := begun.Load(begunBy{g, id}); ok {
-		o.Attempt = attempt.(string)
-	}
-	return recorded(g.End(ctx, o, gateway.OrderRecord{Outcome: outcome, Request: o.Request}))
-}
-
-func wantError(t testing.TB, err, want error) {
+// once begins an order, also one of unknown outcome, and ends it.
+func (g *Guard) once(t testing.TB, id string, outcome gateway.Outcome) {
 	t.Helper()
-	if !errors.Is(err, want) {
-		t.Errorf("%v, want %v", err, want)
+	o := orderOf(id)
+	o.Resubmit = true
+	check(t, g.asks(t.Context(), &o))
+	check(t, g.ends(t.Context(), o, outcome))
+}
+
+func (g *Guard) order(t testing.TB, id string) gateway.OrderStatus {
+	t.Helper()
+	o, err := g.Order(t.Context(), "", id)
+	check(t, err)
+	return o
+}
+
+// unknown makes orders unknown, and reads them.
+func (g *Guard) unknown(t testing.TB, ids ...string) (all []gateway.OrderStatus) {
+	t.Helper()
+	for _, id := range ids {
+		g.once(t, id, gateway.OutcomeUnknown)
+		all = append(all, g.order(t, id))
 	}
+	return all
 }
 
 // wantState compares the state of the order that most tests have, and how often it was begun.
-func (g *Guard) wantState(t *testing.T, want gateway.OrderState, attempts ...int) {
+func (g *Guard) wantState(t testing.TB, want gateway.OrderState, attempts int) {
 	t.Helper()
-	o, err := g.Order(t.Context(), "", order)
-	if err != nil || o.State != want || len(attempts) > 0 && o.Attempts != attempts[0] {
-		t.Errorf("%+v, %v, want it %s, begun %v times", o, err, want, attempts)
+	if o := g.order(t, order); o.State != want || o.Attempts != attempts {
+		t.Errorf("%+v, want it %s, begun %d times", o, want, attempts)
 	}
-}
-
-const order = "A-17"
-
-// invoice is what most tests ask for.
-var invoice = gateway.InvoiceRequest{
-	OrderID: order, Price: decimal.RequireFromString("10.50"), Amount: decimal.RequireFromString("10.50"), CoinSymbol: "USDT", NetworkName: "Tron",
 }

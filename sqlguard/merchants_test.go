@@ -20,75 +20,57 @@ func kind(merchant string) []Option {
 
 // A table with a sent order of one kind is refused for the other, and nothing is sent again. The SQL that the error names moves the orders.
 func TestWithMerchants_otherKind(t *testing.T) {
-	for before, after := range map[string]string{"": "main", "main": ""} {
-		t.Run("from "+before+" to "+after, func(t *testing.T) {
-			inEach(t, func(t *testing.T, w testDB) {
-				old := w.guard(t, kind(before)...)
-				sent := ofMerchant(before, order)
-				check(t, granted(&sent)(old.Begin(t.Context(), sent)))
-				g := w.mustNew(t, kind(after)...)
-				refuses := func() (reason string) {
-					t.Helper()
-					_, err1 := g.Begin(t.Context(), ofMerchant(after, "another"))
-					_, err2 := g.Mark(t.Context(), []gateway.OrderStatus{{Merchant: after, OrderID: "another"}})
-					for _, err := range []error{err1, err2, g.Check(t.Context()), g.Migrate(t.Context())} {
-						if !errors.Is(err, gateway.ErrInvalidArgument) {
-							t.Errorf("not refused: %v", err)
-							continue
-						}
-						reason = err.Error()
-					}
-					if o, err := g.Order(t.Context(), after, "another"); err != nil || o.Attempts > 0 {
-						t.Errorf("%+v, %v", o, err)
-					}
-					return reason
+	inEach(t, func(t *testing.T, w testDB) {
+		for before, after := range map[string]string{"": "main", "main": ""} {
+			old, sent := w.guard(t, kind(before)...), ofMerchant(before, order)
+			check(t, old.asks(t.Context(), &sent))
+			g, another := w.mustNew(t, kind(after)...), ofMerchant(after, "another")
+			refuses := func() (reason string) {
+				t.Helper()
+				_, err := g.Mark(t.Context(), []gateway.OrderStatus{{Merchant: after, OrderID: "another"}})
+				for _, err := range []error{g.asks(t.Context(), &another), err, g.Check(t.Context()), g.Migrate(t.Context())} {
+					wantError(t, err, gateway.ErrInvalidArgument)
+					reason = fmt.Sprint(err)
 				}
-				refuses() // in flight
-				check(t, recorded(old.End(t.Context(), sent, gateway.OrderRecord{Outcome: gateway.OutcomeSucceeded})))
-				_, statement, found := strings.Cut(refuses(), "move them: ")
-				if !found {
-					t.Fatal(statement)
+				if o, err := g.Order(t.Context(), after, "another"); err != nil || o.Attempts > 0 {
+					t.Errorf("%+v, %v", o, err)
 				}
-				execute(t, g.db, strings.Replace(statement, "NAME", "main", 1))
-				if lease, err := g.Begin(t.Context(), ofMerchant(after, order)); err != nil || lease.State != gateway.OrderCreated {
-					t.Errorf("%+v, %v", lease, err)
-				}
-				check(t, errors.Join(g.Check(t.Context()), g.Migrate(t.Context())))
-				wantError(t, w.mustNew(t, kind(before)...).Check(t.Context()), gateway.ErrInvalidArgument)
-			})
-		})
-	}
+				return reason
+			}
+			refuses() // in flight
+			check(t, old.ends(t.Context(), sent, gateway.OutcomeSucceeded))
+			_, statement, _ := strings.Cut(refuses(), "move them: ")
+			execute(t, g.db, strings.Replace(statement, "NAME", "main", 1))
+			sent.Merchant = after
+			wantError(t, g.asks(t.Context(), &sent), errCreated)
+			check(t, errors.Join(g.Check(t.Context()), g.Migrate(t.Context())))
+			wantError(t, w.mustNew(t, kind(before)...).Check(t.Context()), gateway.ErrInvalidArgument)
+			execute(t, g.db, "DELETE FROM "+w.table)
+		}
+	})
 }
 
-// A call without a merchant is refused by a guard for named ones.
-func TestWithMerchants_unnamed(t *testing.T) {
-	g := newSQLite(t).guard(t, WithMerchants())
-	if err := g.begins(t.Context(), order); !errors.Is(err, gateway.ErrInvalidArgument) || !strings.Contains(err.Error(), "is set, and the call names no merchant") {
-		t.Error(err)
-	}
-}
-
-// A free order is of no kind: nothing of it can be sent again.
-func TestWithMerchants_freeOrders(t *testing.T) {
+// A call without a merchant is refused by a guard for named ones. A free order is of no kind: nothing of it can be sent again.
+func TestWithMerchants_calls(t *testing.T) {
 	w := newSQLite(t)
 	w.guard(t).once(t, order, gateway.OutcomeRejected)
-	if lease, err := w.guard(t, WithMerchants()).Begin(t.Context(), ofMerchant("north", order)); err != nil || lease.State != gateway.OrderFree {
-		t.Errorf("%+v, %v", lease, err)
-	}
+	g := w.guard(t, WithMerchants())
+	err := g.begins(t.Context(), order)
+	wantError(t, err, gateway.ErrInvalidArgument)
+	wantText(t, err, "is set, and the call names no merchant")
+	check(t, g.asks(t.Context(), new(ofMerchant("north", order))))
 }
 
 // Processes of both kinds that start on an empty table, in every interleaving of recording the first order and of looking
 // for the other kind: at most one kind sends. A process that has a created order is never stopped by the other kind.
 func TestWithMerchants_bothKindsAtOnce(t *testing.T) {
 	inEach(t, func(t *testing.T, w testDB) {
-		for round := range 20 {
+		for range 10 {
 			guards := [2]*Guard{w.guard(t), w.mustNew(t, WithMerchants())}
-			id := fmt.Sprint("A-", round)
-			all := [2]gateway.Order{orderOf(id), ofMerchant("main", id)}
-			errs := [2]error{}
+			merchants, all, errs := [2]string{"", "main"}, [2]gateway.Order{orderOf(order), ofMerchant("main", order)}, [2]error{}
 			var both sync.WaitGroup
 			for i, g := range guards {
-				both.Go(func() { errs[i] = granted(&all[i])(g.Begin(t.Context(), all[i])) })
+				both.Go(func() { errs[i] = g.asks(t.Context(), &all[i]) })
 			}
 			both.Wait()
 			if errs[0] == nil && errs[1] == nil {
@@ -96,9 +78,9 @@ func TestWithMerchants_bothKindsAtOnce(t *testing.T) {
 			}
 			for i, g := range guards {
 				if errs[i] == nil {
-					check(t, recorded(g.End(t.Context(), all[i], gateway.OrderRecord{Outcome: gateway.OutcomeSucceeded})))
-					check(t, refused(g.Begin(t.Context(), ofMerchant(all[i].Merchant, "next"))))
-					wantError(t, refused(guards[1-i].Begin(t.Context(), ofMerchant(all[1-i].Merchant, "next"))), gateway.ErrInvalidArgument)
+					check(t, g.ends(t.Context(), all[i], gateway.OutcomeSucceeded))
+					check(t, g.asks(t.Context(), new(ofMerchant(merchants[i], "next"))))
+					wantError(t, guards[1-i].asks(t.Context(), new(ofMerchant(merchants[1-i], "next"))), gateway.ErrInvalidArgument)
 				}
 			}
 			execute(t, guards[0].db, "DELETE FROM "+w.table)
@@ -124,9 +106,9 @@ func TestWithMerchants_looksAgain(t *testing.T) {
 	w := newSQLite(t)
 	w.guard(t)
 	g := w.mustNew(t, WithMerchants())
-	execute(t, g.db, "CREATE TRIGGER other AFTER INSERT ON gateway_orders WHEN NEW.merchant > '' BEGIN INSERT INTO gateway_orders (merchant, order_id, gateway, created_at, record) VALUES ('', 'A-1', '', 1, '{}'); END")
-	_, err := g.Begin(t.Context(), ofMerchant("north", order))
-	wantError(t, err, gateway.ErrInvalidArgument)
+	execute(t, g.db, "CREATE TRIGGER other AFTER INSERT ON gateway_orders WHEN NEW.merchant > '' BEGIN "+
+		"INSERT INTO gateway_orders (merchant, order_id, gateway, created_at, record) VALUES ('', 'A-1', '', 1, '{}'); END")
+	wantError(t, g.asks(t.Context(), new(ofMerchant("north", order))), gateway.ErrInvalidArgument)
 	if o, err := g.Order(t.Context(), "north", order); err != nil || o.State != gateway.OrderFree || o.Attempts != 1 {
 		t.Errorf("%+v, %v", o, err)
 	}

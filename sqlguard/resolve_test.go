@@ -8,20 +8,73 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shopspring/decimal"
+
 	"github.com/cryptogw/gateway"
 )
 
-// unknown makes orders unknown and returns them as they are read then.
-func (g *Guard) unknown(t *testing.T, ids ...string) (all []gateway.OrderStatus) {
-	t.Helper()
-	for _, id := range ids {
-		g.once(t, id, gateway.OutcomeUnknown)
-		all = append(all, g.order(t, id))
-	}
-	return all
+var (
+	exists = gateway.Finding{Exists: true, By: "anna"}
+	absent = gateway.Finding{By: "anna"}
+)
+
+// That none exists is refused within the margin, also after a crash, when it counts from the end of the lease.
+func TestResolve_margin(t *testing.T) {
+	inEach(t, func(t *testing.T, w testDB) {
+		g, none := w.guard(t), gateway.Finding{By: "anna", Margin: time.Minute}
+		check(t, g.begins(t.Context(), order))
+		g.sets(t, "lease_until = lease_until - %d", defaultLease.Microseconds())
+		err := g.Resolve(t.Context(), g.order(t, order), none)
+		wantError(t, err, gateway.ErrTooEarly)
+		wantText(t, err, "may still be in transit: the order was read 1m0s too early: read it again at 20")
+		g.sets(t, "lease_until = lease_until - %d", time.Minute.Microseconds())
+		wantError(t, g.Resolve(t.Context(), gateway.OrderStatus{OrderID: order, State: gateway.OrderUnknown}, none), gateway.ErrTriedAgain)
+		check(t, g.Resolve(t.Context(), g.order(t, order), none))
+	})
 }
 
-// refusals returns the refused orders of an error and a part of each reason.
+// That none exists is refused for an order that was read before the margin had passed by the clock of this process too, whatever
+// the clock of the database does.
+func TestResolve_bothClocks(t *testing.T) {
+	g := newSQLite(t).guard(t)
+	sent, o := time.Now(), orderOf(order)
+	check(t, g.asks(t.Context(), &o))
+	_, err := g.End(t.Context(), o, gateway.OrderRecord{Outcome: gateway.OutcomeUnknown, Request: o.Request, SentAt: sent})
+	check(t, err)
+	g.sets(t, "begun_at = begun_at - %[1]d, lease_until = lease_until - %[1]d", time.Hour.Microseconds()) // as if its clock were an hour later
+	wantError(t, g.Resolve(t.Context(), g.order(t, order), absent), gateway.ErrTooEarly)
+	g.now = func() time.Time { return sent.Add(gateway.DefaultMargin + time.Minute) }
+	check(t, g.Resolve(t.Context(), g.order(t, order), absent))
+}
+
+// A finding about an order of the database before it was restored is refused.
+func TestResolve_restored(t *testing.T) {
+	g := newSQLite(t).guard(t)
+	seen := g.unknown(t, order)[0]
+	token, err := ParseToken(Token(seen))
+	check(t, err)
+	execute(t, g.db, "DELETE FROM "+g.sql.table)
+	g.unknown(t, order)
+	for _, o := range []gateway.OrderStatus{seen, token} {
+		wantError(t, g.Resolve(t.Context(), o, exists), gateway.ErrTriedAgain)
+	}
+	g.wantState(t, gateway.OrderUnknown, 1)
+}
+
+// If the attempts of an order had different requests, it is not known which of them its invoice is for.
+func TestResolve_differentRequests(t *testing.T) {
+	g, o := newSQLite(t).guard(t), orderOf(order)
+	g.unknown(t, order)
+	o.Resubmit, o.Request.Price = true, decimal.New(11, 0)
+	check(t, g.asks(t.Context(), &o))
+	check(t, g.ends(t.Context(), o, gateway.OutcomeUnknown))
+	check(t, g.Resolve(t.Context(), g.order(t, order), exists))
+	if got := g.order(t, order); got.Record.Request.OrderID != "" || got.Record.Outcome != gateway.OutcomeSucceeded {
+		t.Errorf("%+v", got)
+	}
+}
+
+// refusals returns the refused orders of an error and the reasons.
 func refusals(err error) (all []string) {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
@@ -35,107 +88,86 @@ func refusals(err error) (all []string) {
 	return all
 }
 
-// All findings are recorded or none, and each that cannot be is named.
+// wantRefusals compares refusals with the index of each and a part of its reason.
+func wantRefusals(t *testing.T, err error, want ...string) {
+	t.Helper()
+	got := refusals(err)
+	if len(got) != len(want) || (err == nil) != (len(want) == 0) {
+		t.Fatalf("%v, want %q", err, want)
+	}
+	for i := range want {
+		index, reason, _ := strings.Cut(want[i], ": ")
+		if !strings.HasPrefix(got[i], index+": ") || !strings.Contains(got[i], reason) {
+			t.Errorf("%s, want %s", got[i], want[i])
+		}
+	}
+}
+
+// All findings are recorded or none, and each that cannot be is named; CheckAll says the same before.
 func TestResolveAll(t *testing.T) {
-	exists, absent := gateway.Finding{Exists: true, By: "anna"}, gateway.Finding{By: "anna", Margin: 1}
 	for name, tt := range map[string]struct {
-		change  func(g *Guard, all []Resolution) []Resolution
-		refused []string // index, and a part of the reason
+		change  func(g *Guard, all []Resolution)
+		refused []string
 	}{
-		"nothing is wrong": {func(_ *Guard, all []Resolution) []Resolution { return all }, nil},
-		"one has no name of a person": {func(_ *Guard, all []Resolution) []Resolution {
-			all[1].Finding.By = ""
-			return all
-		}, []string{"1: Finding.By: is required"}},
-		"one order is there twice": {func(_ *Guard, all []Resolution) []Resolution {
-			return append(all, all[0])
-		}, []string{"3: has the order twice"}},
-		"two were sent again since they were read": {func(g *Guard, all []Resolution) []Resolution {
-			for _, r := range all[1:] {
-				_ = errors.Join(g.resubmits(t.Context(), r.Order.OrderID), g.ends(t.Context(), r.Order.OrderID, gateway.OutcomeUnknown))
-			}
-			return all
+		"nothing is wrong":            {func(*Guard, []Resolution) {}, nil},
+		"one has no name of a person": {func(_ *Guard, all []Resolution) { all[1].Finding.By = "" }, []string{"1: Finding.By: is required"}},
+		"one order is there twice":    {func(_ *Guard, all []Resolution) { all[2].Order = all[0].Order }, []string{"2: has the order twice"}},
+		"two were sent again since they were read": {func(g *Guard, all []Resolution) {
+			g.unknown(t, all[1].Order.OrderID, all[2].Order.OrderID)
 		}, []string{"1: sent again", "2: sent again"}},
-		"one is in flight again": {func(g *Guard, all []Resolution) []Resolution {
-			_ = g.resubmits(t.Context(), all[2].Order.OrderID)
-			return all
+		"one is in flight again": {func(g *Guard, all []Resolution) {
+			o := orderOf(all[2].Order.OrderID)
+			o.Resubmit = true
+			check(t, g.asks(t.Context(), &o))
 		}, []string{"2: it is in flight"}},
-		"one was resolved by somebody else": {func(g *Guard, all []Resolution) []Resolution {
-			_ = g.Resolve(t.Context(), all[0].Order, gateway.Finding{Exists: true, By: "bob"})
-			return all
+		"one was resolved by somebody else": {func(g *Guard, all []Resolution) {
+			check(t, g.Resolve(t.Context(), all[0].Order, gateway.Finding{Exists: true, By: "bob"}))
 		}, []string{`0: it is created, as "bob" found at 20`}},
-		"one may still be in transit": {func(_ *Guard, all []Resolution) []Resolution {
-			all[2].Finding.Margin = time.Hour
-			return all
-		}, []string{"2: may still be in transit"}},
-		"one has the invoice of another": {func(_ *Guard, all []Resolution) []Resolution {
-			all[0].Finding.Invoice = []byte(`{"orderId":"A-2"}`)
-			return all
-		}, []string{`0: names the order "A-2"`}},
-		"one is not in the table": {func(_ *Guard, all []Resolution) []Resolution {
-			all[1].Order.OrderID = "A-9"
-			return all
-		}, []string{"1: it is free"}},
+		"one may still be in transit":    {func(_ *Guard, all []Resolution) { all[2].Finding.Margin = time.Hour }, []string{"2: may still be in transit"}},
+		"one has the invoice of another": {func(_ *Guard, all []Resolution) { all[0].Finding.Invoice = []byte(`{"orderId":"A-2"}`) }, []string{`0: names the order "A-2"`}},
+		"one is not in the table":        {func(_ *Guard, all []Resolution) { all[1].Order.OrderID = "A-9" }, []string{"1: it is free"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inEach(t, func(t *testing.T, w testDB) {
-				g := w.guard(t)
-				read := g.unknown(t, "A-1", "A-2", "A-3")
-				all := tt.change(g, []Resolution{{read[0], exists}, {read[1], exists}, {read[2], absent}})
-				err := g.ResolveAll(t.Context(), all)
-				got := refusals(err)
-				if len(got) != len(tt.refused) || (err == nil) != (len(tt.refused) == 0) {
-					t.Fatalf("%v, want %q", err, tt.refused)
+			g := newSQLite(t).guard(t)
+			read := g.unknown(t, "A-1", "A-2", "A-3")
+			all := []Resolution{{read[0], exists}, {read[1], exists}, {read[2], gateway.Finding{By: "anna", Margin: 1}}}
+			tt.change(g, all)
+			wantRefusals(t, g.CheckAll(t.Context(), all), tt.refused...)
+			wantRefusals(t, g.ResolveAll(t.Context(), all), tt.refused...)
+			for i, want := range []gateway.OrderState{gateway.OrderCreated, gateway.OrderCreated, gateway.OrderFree} {
+				o := g.order(t, read[i].OrderID)
+				if isRecorded := o.Finding.By == "anna"; isRecorded != (tt.refused == nil) || isRecorded && o.State != want {
+					t.Errorf("%+v", o)
 				}
-				for i, want := range tt.refused {
-					index, reason, _ := strings.Cut(want, ": ")
-					if !strings.HasPrefix(got[i], index+": ") || !strings.Contains(got[i], reason) {
-						t.Errorf("%s, want %s", got[i], want)
-					}
-				}
-				for i, o := range read {
-					o := g.order(t, o.OrderID)
-					switch recorded := o.Finding.By == "anna"; {
-					case recorded != (err == nil):
-						t.Errorf("recorded: %t, %v", recorded, err)
-					case recorded && o.State != []gateway.OrderState{gateway.OrderCreated, gateway.OrderCreated, gateway.OrderFree}[i]:
-						t.Errorf("%+v", o)
-					}
-				}
-			})
+			}
 		})
 	}
-	g := newSQLite(t).guard(t)
-	check(t, g.ResolveAll(t.Context(), nil))
+	check(t, newSQLite(t).guard(t).ResolveAll(t.Context(), nil))
 }
 
 // Of two people who have findings about the same orders, in any order of rows, one records all of them.
 func TestResolveAll_race(t *testing.T) {
 	inEach(t, func(t *testing.T, w testDB) {
 		g, other := w.guard(t), w.guard(t)
-		for round := range 20 {
-			ids := []string{}
+		for round := range 5 {
+			var ids []string
 			for i := range 5 {
 				ids = append(ids, fmt.Sprintf("%d-%d", round, i))
 			}
-			read := g.unknown(t, ids...)
 			var forward, backward []Resolution
-			for i := range read {
-				forward = append(forward, Resolution{read[i], gateway.Finding{Exists: true, By: "anna"}})
-				backward = append(backward, Resolution{read[len(read)-1-i], gateway.Finding{By: "bob", Margin: 1}})
+			for _, o := range g.unknown(t, ids...) {
+				forward = append(forward, Resolution{o, exists})
+				backward = append([]Resolution{{o, gateway.Finding{By: "bob", Margin: 1}}}, backward...)
 			}
 			var people sync.WaitGroup
 			var errs [2]error
 			people.Go(func() { errs[0] = g.ResolveAll(t.Context(), forward) })
 			people.Go(func() { errs[1] = other.ResolveAll(t.Context(), backward) })
 			people.Wait()
-			winner := "anna"
-			if errs[0] != nil {
-				winner = "bob"
-			}
 			if (errs[0] == nil) == (errs[1] == nil) || !errors.Is(errors.Join(errs[:]...), gateway.ErrNotUnknown) {
 				t.Fatalf("%v, %v", errs[0], errs[1])
 			}
+			winner := map[bool]string{true: "anna", false: "bob"}[errs[0] == nil]
 			for _, id := range ids {
 				if o := g.order(t, id); o.Finding.By != winner {
 					t.Fatalf("%+v, want %s", o, winner)
@@ -145,67 +177,30 @@ func TestResolveAll_race(t *testing.T) {
 	})
 }
 
-// What a database does not answer is no success, and what it may have recorded can be read.
-func TestResolveAll_lostAnswer(t *testing.T) {
-	w := newPostgres(t)
-	g := w.guard(t)
-	read := g.unknown(t, "A-1", "A-2")
-	db, losing := losesAnswers(t, w)
-	lost, err := New(db, WithTable(w.table))
-	check(t, err)
-	losing.writes = 1
-	all := []Resolution{{read[0], gateway.Finding{Exists: true, By: "anna"}}, {read[1], gateway.Finding{Exists: true, By: "anna"}}}
-	if err := lost.ResolveAll(t.Context(), all); !errors.Is(err, errDown) {
-		t.Error(err)
-	}
-	for _, o := range read {
-		if now := g.order(t, o.OrderID); now.State != gateway.OrderUnknown {
-			t.Errorf("%+v", now)
-		}
-	}
-	check(t, g.ResolveAll(t.Context(), all))
-}
-
-// That none exists is refused for an order that was read before the margin had passed by the clock of this process too, whatever
-// the clock of the database does.
-func TestResolve_bothClocks(t *testing.T) {
-	w := newSQLite(t)
-	g := w.guard(t)
-	sent := time.Now()
-	o := orderOf(order)
-	check(t, granted(&o)(g.Begin(t.Context(), o)))
-	check(t, recorded(g.End(t.Context(), o, gateway.OrderRecord{Outcome: gateway.OutcomeUnknown, Request: o.Request, SentAt: sent})))
-	jumped := fmt.Sprintf("UPDATE gateway_orders SET begun_at = begun_at - %[1]d, lease_until = lease_until - %[1]d", time.Hour.Microseconds())
-	execute(t, g.db, jumped) // as if the clock of the database were an hour later
-	none := gateway.Finding{By: "anna"}
-	wantError(t, g.Resolve(t.Context(), g.order(t, order), none), gateway.ErrTooEarly)
-	g.now = func() time.Time { return sent.Add(gateway.DefaultMargin + time.Minute) }
-	check(t, g.Resolve(t.Context(), g.order(t, order), none))
-}
-
 // After a restore, the orders that the table has forgotten are marked, and all others stay as they are.
 func TestMark(t *testing.T) {
 	inEach(t, func(t *testing.T, w testDB) {
 		g := w.guard(t)
-		g.once(t, "created", gateway.OutcomeSucceeded)
-		g.once(t, "unknown", gateway.OutcomeUnknown)
-		g.once(t, "free", gateway.OutcomeRejected)
+		for id, outcome := range map[string]gateway.Outcome{"created": gateway.OutcomeSucceeded, "unknown": gateway.OutcomeUnknown, "free": gateway.OutcomeRejected} {
+			g.once(t, id, outcome)
+		}
 		check(t, g.begins(t.Context(), "in flight"))
 		var all []gateway.OrderStatus
 		for _, id := range []string{"created", "unknown", "free", "in flight", "forgotten", "forgotten"} {
 			all = append(all, gateway.OrderStatus{OrderID: id})
 		}
 		for _, want := range []int{2, 0} {
-			marked, err := g.Mark(t.Context(), all)
-			if err != nil || marked != want {
-				t.Errorf("%d marked, %v, want %d", marked, err, want)
+			would, err1 := g.CheckMark(t.Context(), all)
+			marked, err2 := g.Mark(t.Context(), all)
+			if err := errors.Join(err1, err2); err != nil || would != want || marked != want {
+				t.Errorf("%d would be marked, %d are, %v, want %d", would, marked, err, want)
 			}
 		}
 		for id, want := range map[string]error{"created": errCreated, "unknown": errUnknown, "free": errUnknown, "in flight": errInFlight, "forgotten": errUnknown} {
 			wantError(t, g.begins(t.Context(), id), want)
 		}
 		marked := g.order(t, "forgotten")
-		wantError(t, g.Resolve(t.Context(), marked, gateway.Finding{By: "anna"}), gateway.ErrTooEarly)
+		wantError(t, g.Resolve(t.Context(), marked, absent), gateway.ErrTooEarly)
 		check(t, g.Resolve(t.Context(), marked, gateway.Finding{By: "anna", Margin: 1}))
 		check(t, g.begins(t.Context(), "forgotten"))
 	})
@@ -213,39 +208,21 @@ func TestMark(t *testing.T) {
 
 // One order that no call can have is a mistake, and nothing is marked.
 func TestMark_refuses(t *testing.T) {
-	for name, tt := range map[string]struct {
-		marked []string // merchants
-		want   string
-	}{
-		"a new name":                           {[]string{"shop", "other"}, ""},
-		"no name":                              {[]string{"shop", ""}, "1: WithMerchants: is set, and the call names no merchant"},
-		"an orderId that the client refuses":   {[]string{"shop", "no id"}, "1: orderId: must not begin or end with a space"},
-		"a merchant with an invisible letter":  {[]string{"shop", "shop\u200b"}, "1: WithMerchant: must not contain invisible characters"},
-		"a merchant that no table can contain": {[]string{"shop", strings.Repeat("x", maxMerchant+1)}, "1: WithMerchant: must be valid UTF-8 of at most 256 bytes"},
+	g := newSQLite(t).guard(t, WithMerchants())
+	for want, o := range map[string]gateway.OrderStatus{
+		"1: WithMerchants: is set, and the call names no merchant":  {OrderID: order},
+		"1: orderId: must not begin or end with a space":            {OrderID: " A-17", Merchant: "shop"},
+		"1: WithMerchant: must not contain invisible characters":    {OrderID: order, Merchant: "shop\u200b"},
+		"1: WithMerchant: must be valid UTF-8 of at most 256 bytes": {OrderID: order, Merchant: strings.Repeat("x", maxMerchant+1)},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inEach(t, func(t *testing.T, w testDB) {
-				g := w.guard(t, WithMerchants())
-				var all []gateway.OrderStatus
-				for _, merchant := range tt.marked {
-					id := "A-17"
-					if merchant == "no id" {
-						merchant, id = "shop", " A-17"
-					}
-					all = append(all, gateway.OrderStatus{Merchant: merchant, OrderID: id})
-				}
-				marked, err := g.Mark(t.Context(), all)
-				if tt.want == "" {
-					if err != nil || marked != len(all) {
-						t.Errorf("%d marked, %v", marked, err)
-					}
-					return
-				}
-				index, reason, _ := strings.Cut(tt.want, ": ")
-				if got := refusals(err); marked != 0 || len(got) != 1 || !strings.HasPrefix(got[0], index) || !strings.Contains(got[0], reason) || !errors.Is(err, gateway.ErrInvalidArgument) {
-					t.Errorf("%d marked, %v, want %s", marked, err, tt.want)
-				}
-			})
-		})
+		all := []gateway.OrderStatus{{OrderID: order, Merchant: "shop"}, o}
+		_, err := g.CheckMark(t.Context(), all)
+		wantRefusals(t, err, want)
+		_, err = g.Mark(t.Context(), all)
+		wantRefusals(t, err, want)
+		wantError(t, err, gateway.ErrInvalidArgument)
+	}
+	if summary, err := g.PendingSummary(t.Context()); err != nil || summary.Count > 0 {
+		t.Errorf("%+v, %v", summary, err)
 	}
 }

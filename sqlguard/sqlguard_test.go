@@ -14,33 +14,32 @@ import (
 )
 
 // New refuses what it cannot use, and says what it can.
-func TestNew_refuses(t *testing.T) {
-	t.Parallel()
-	sqlite := newSQLite(t).open(t)
-	other := openNone(t)
-	for name, tt := range map[string]struct {
+func TestNew(t *testing.T) {
+	sqlite, other := newSQLite(t).open(t), openNone(t)
+	for want, refused := range map[string]struct {
 		db   *sql.DB
 		opts []Option
-		want string
 	}{
-		"no handle":           {nil, nil, "db: must not be nil"},
-		"a nil option":        {sqlite, []Option{nil}, "opts: contains a nil option"},
-		"another driver":      {other, nil, "the driver is sqlguard.noDatabase, and must be github.com/jackc/pgx/v5/stdlib for PostgreSQL, modernc.org/sqlite for SQLite or github.com/go-sql-driver/mysql for MariaDB and MySQL: use WithDialect if it wraps one"},
-		"no dialect":          {other, []Option{WithDialect(0)}, "WithDialect: must be PostgreSQL, SQLite or MariaDB"},
-		"a table":             {sqlite, []Option{WithTable("A")}, "WithTable: must be 1 to 58"},
-		"a long table":        {sqlite, []Option{WithTable(strings.Repeat("a", 59))}, "WithTable: must be 1 to 58"},
-		"a lease of half":     {sqlite, []Option{WithLease(time.Second / 2)}, "WithLease: must be from 1 second to 24 hours"},
-		"a lease of two days": {sqlite, []Option{WithLease(48 * time.Hour)}, "WithLease: must be from 1 second to 24 hours"},
+		"db: must not be nil":         {nil, nil},
+		"opts: contains a nil option": {sqlite, []Option{nil}},
+		"the driver is sqlguard.noDatabase, and must be github.com/jackc/pgx/v5/stdlib for PostgreSQL, modernc.org/sqlite for SQLite or " +
+			"github.com/go-sql-driver/mysql for MariaDB and MySQL: use WithDialect if it wraps one": {other, nil},
+		"WithDialect: must be PostgreSQL, SQLite or MariaDB": {other, []Option{WithDialect(0)}},
+		"WithTable: must be 1 to 58 of a-z":                  {sqlite, []Option{WithTable("A")}},
+		"WithTable: must be 1 to 58":                         {sqlite, []Option{WithTable(strings.Repeat("a", 59))}},
+		"WithLease: must be from 1 second":                   {sqlite, []Option{WithLease(time.Second / 2)}},
+		"WithLease: must be from 1 second to 24 hours":       {sqlite, []Option{WithLease(48 * time.Hour)}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if _, err := New(tt.db, tt.opts...); !errors.Is(err, gateway.ErrInvalidArgument) || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("%v, want %s", err, tt.want)
-			}
-		})
+		_, err := New(refused.db, refused.opts...)
+		wantError(t, err, gateway.ErrInvalidArgument)
+		wantText(t, err, want)
 	}
-	if _, err := New(other, WithDialect(SQLite)); err != nil {
-		t.Error(err)
+	g, err := New(other, WithDialect(SQLite))
+	if check(t, err); g.Lease() != 5*time.Minute || g.mostTry != 3*time.Second || g.retryEnd != 10*time.Second || g.patience != 10*time.Second {
+		t.Errorf("a lease of %v, %v for a try, %v for End, %v for Begin", g.Lease(), g.mostTry, g.retryEnd, g.patience)
+	}
+	if g, err = New(other, WithDialect(SQLite), WithLease(8*time.Second)); err != nil || g.Lease() != 8*time.Second || g.patience != 2*time.Second {
+		t.Errorf("%v, %v", g, err)
 	}
 	if got := fmt.Sprint(PostgreSQL, SQLite, MariaDB, Dialect(9)); got != "PostgreSQL SQLite MariaDB Dialect(9)" {
 		t.Error(got)
@@ -64,11 +63,9 @@ func (noDatabase) Connect(context.Context) (driver.Conn, error) { return nil, er
 func (d noDatabase) Driver() driver.Driver                      { return d }
 
 // An order that no database stores is refused before any is asked.
-func TestBegin_refuses(t *testing.T) {
-	t.Parallel()
-	g, err := New(openNone(t), WithDialect(PostgreSQL))
-	check(t, err)
-	for name, change := range map[string]func(*gateway.Order){
+func TestGuard_refuses(t *testing.T) {
+	g := testDB{dialect: PostgreSQL, table: DefaultTable}.over(t, openNone(t))
+	for want, change := range map[string]func(*gateway.Order){
 		"orderId: is required":                         func(o *gateway.Order) { o.Request.OrderID = "" },
 		"orderId: must be valid UTF-8 of at most 1024": func(o *gateway.Order) { o.Request.OrderID = strings.Repeat("a", 1025) },
 		"orderId: must be valid UTF-8":                 func(o *gateway.Order) { o.Request.OrderID = "a\xff" },
@@ -78,75 +75,42 @@ func TestBegin_refuses(t *testing.T) {
 	} {
 		o := orderOf(order)
 		change(&o)
-		_, err1 := g.Begin(t.Context(), o)
-		_, err2 := g.End(t.Context(), o, gateway.OrderRecord{})
-		for _, err := range []error{err1, err2} {
-			if !errors.Is(err, gateway.ErrInvalidArgument) || !strings.Contains(err.Error(), name) {
-				t.Errorf("%v, want %s", err, name)
-			}
+		for _, err := range []error{g.asks(t.Context(), &o), g.ends(t.Context(), o, 0)} {
+			wantError(t, err, gateway.ErrInvalidArgument)
+			wantText(t, err, want)
 		}
 	}
 }
 
 // A database that is down grants nothing, and the order is named.
-func TestBegin_databaseIsDown(t *testing.T) {
-	t.Parallel()
-	g, err := New(openNone(t), WithDialect(PostgreSQL), WithMerchants())
-	check(t, err)
-	g.retryEnd = 0
+func TestGuard_databaseIsDown(t *testing.T) {
+	g := testDB{dialect: PostgreSQL, table: DefaultTable}.over(t, openNone(t), WithMerchants())
 	o := ofMerchant("north", order)
-	_, err1 := g.Begin(t.Context(), o)
-	_, err2 := g.End(t.Context(), o, gateway.OrderRecord{})
-	_, err3 := g.Order(t.Context(), "north", order)
-	for _, err := range []error{err1, err2, err3} {
-		if !errors.Is(err, errDown) || !strings.Contains(err.Error(), `sqlguard: order "A-17" of merchant "north": `) {
-			t.Error(err)
-		}
+	_, err := g.Order(t.Context(), "north", order)
+	for _, err := range []error{err, g.asks(t.Context(), &o), g.ends(t.Context(), o, 0)} {
+		wantError(t, err, errDown)
+		wantText(t, err, `sqlguard: order "A-17" of merchant "north": `)
 	}
 	if len(g.held) > 0 {
 		t.Error("the order is held")
 	}
 }
 
-// What a Begin has recorded without an answer is withdrawn, and the next one gets the lease.
-func TestBegin_withdraws(t *testing.T) {
-	inEach(t, func(t *testing.T, w testDB) {
-		g := w.guard(t)
-		db, losing := losesAnswers(t, w)
-		lost, err := New(db, WithTable(w.table), WithDialect(w.dialect))
-		check(t, err)
-		losing.writes = 1
-		if err := lost.begins(t.Context(), order); !errors.Is(err, errDown) {
-			t.Fatal(err)
-		}
-		g.wantState(t, gateway.OrderFree)
-		check(t, g.begins(t.Context(), order))
-	})
-}
-
-// End tries again while the database fails, and records the outcome once.
-func TestEnd_triesAgain(t *testing.T) {
-	inEach(t, func(t *testing.T, w testDB) {
-		db, losing := losesAnswers(t, w)
-		g, err := New(db, WithTable(w.table), WithDialect(w.dialect))
-		check(t, errors.Join(err, g.Migrate(t.Context())))
-		o := orderOf(order)
-		check(t, granted(&o)(g.Begin(t.Context(), o)))
-		losing.writes = 1 // is written, without an answer
-		has, err := g.End(t.Context(), o, gateway.OrderRecord{Outcome: gateway.OutcomeSucceeded, Invoice: []byte("1")})
-		if err != nil || string(has.Invoice) != "1" || len(has.Others) > 0 {
-			t.Errorf("%+v, %v", has, err)
-		}
-		g.wantState(t, gateway.OrderCreated, 1)
-	})
+// The lease of the process begins before the statement, so that it ends before the lease in the database.
+func TestGuard_Begin_leaseOfProcess(t *testing.T) {
+	g := newSQLite(t).guard(t)
+	now := time.Now()
+	begun := now.Add(time.Second)
+	g.now = func() time.Time { now = now.Add(time.Second); return now }
+	lease, err := g.Begin(t.Context(), orderOf(order))
+	if check(t, err); !lease.Expires.Equal(begun.Add(defaultLease)) {
+		t.Errorf("the lease ends %v after it began, not %v", lease.Expires.Sub(begun), defaultLease)
+	}
 }
 
 // A row that others change all the time is given up after 20 tries, and nothing is granted.
-func TestBegin_contended(t *testing.T) {
-	w := newSQLite(t)
-	g := w.guard(t)
+func TestGuard_Begin_contended(t *testing.T) {
+	g := newSQLite(t).guard(t)
 	execute(t, g.db, `CREATE TRIGGER lost BEFORE INSERT ON gateway_orders BEGIN SELECT RAISE(IGNORE); END`)
-	if err := g.begins(t.Context(), order); err == nil || !strings.Contains(err.Error(), "was changed by others 20 times") {
-		t.Error(err)
-	}
+	wantText(t, g.begins(t.Context(), order), "was changed by others 20 times")
 }
