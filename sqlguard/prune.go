@@ -76,8 +76,10 @@ func (g *Guard) prune(ctx context.Context, age time.Duration) (pruned int, err e
 		if err != nil || isLast {
 			return pruned, err
 		}
-		if err := g.letOthersWrite(ctx, time.Since(start)); err != nil {
-			return pruned, err
+		if g.cfg.dialect == SQLite { // other writers poll for its lock, and would rarely find it free
+			if err := wait(ctx, time.Since(start)); err != nil {
+				return pruned, err
+			}
 		}
 	}
 }
@@ -85,13 +87,4 @@ func (g *Guard) prune(ctx context.Context, age time.Duration) (pruned int, err e
 // clock returns the time of the database.
 func (g *Guard) clock(ctx context.Context) (now int64, err error) {
 	return now, g.db.QueryRowContext(ctx, g.queries.now).Scan(&now)
-}
-
-// letOthersWrite pauses in SQLite, where other writers poll for the write lock and would
-// rarely find it free between two batches.
-func (g *Guard) letOthersWrite(ctx context.Context, pause time.Duration) error {
-	if g.cfg.dialect != SQLite {
-		return nil
-	}
-	return wait(ctx, pause)
 }

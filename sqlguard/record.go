@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/shopspring/decimal"
 
@@ -26,15 +25,11 @@ type storedRow struct {
 
 // A storedAttempt is the JSON of an attempt. An invoice is kept byte for byte.
 type storedAttempt struct {
-	Name       int64           `json:"name,omitzero"`
-	Found      bool            `json:"found,omitzero"` // a person has recorded the invoice
-	Outcome    gateway.Outcome `json:"outcome"`
-	Request    *storedRequest  `json:"request,omitzero"`
-	SentAt     time.Time       `json:"sentAt,omitzero"`
-	StatusCode int             `json:"status,omitzero"`
-	Body       []byte          `json:"body,omitzero"`
-	Cause      string          `json:"cause,omitzero"`
-	Invoice    []byte          `json:"invoice,omitzero"`
+	Name  int64 `json:"name,omitzero"`
+	Found bool  `json:"found,omitzero"` // a person has recorded the invoice
+	gateway.OrderRecord
+	Request *storedRequest `json:"request,omitzero"` // instead of that of the OrderRecord
+	Invoice []byte         `json:"invoice,omitzero"`
 }
 
 // A storedRequest is the JSON of a request. Amounts are texts with every digit that they have, trailing
@@ -61,14 +56,11 @@ func recordText(r row) ([]byte, error) {
 	if len(s.Invoices) > 0 {
 		s.Invoices[0].Invoice = nil // has a column
 	}
-	for _, one := range []struct {
-		from *gateway.OrderRecord
-		to   **storedAttempt
-	}{{r.Held, &s.Held}, {r.Last, &s.Last}} {
-		if one.from != nil {
-			a := storedAttemptOf(0, *one.from)
-			*one.to = &a
-		}
+	if r.Held != nil {
+		s.Held = new(storedAttemptOf(0, *r.Held))
+	}
+	if r.Last != nil {
+		s.Last = new(storedAttemptOf(0, *r.Last))
 	}
 	for {
 		text, err := json.Marshal(s)
@@ -110,10 +102,8 @@ func storedAttempts(attempts []orders.Attempt[gateway.OrderRecord]) (all []store
 }
 
 func storedAttemptOf(name int64, r gateway.OrderRecord) storedAttempt {
-	return storedAttempt{
-		Name: name, Outcome: r.Outcome, Request: storedRequestOf(r.Request), SentAt: r.SentAt.UTC(), StatusCode: r.StatusCode,
-		Body: r.Body, Cause: r.Cause, Invoice: r.Invoice,
-	}
+	r.SentAt = r.SentAt.UTC()
+	return storedAttempt{Name: name, OrderRecord: r, Request: storedRequestOf(r.Request), Invoice: r.Invoice}
 }
 
 func storedRequestOf(r gateway.InvoiceRequest) *storedRequest {
@@ -142,9 +132,9 @@ func readRecord(text []byte, r *row) error {
 	record := func(a storedAttempt) gateway.OrderRecord {
 		request, err := a.Request.request()
 		failure = errors.Join(failure, err)
-		return gateway.OrderRecord{
-			Outcome: a.Outcome, Request: request, SentAt: a.SentAt, StatusCode: a.StatusCode, Body: a.Body, Cause: a.Cause, Invoice: a.Invoice,
-		}
+		r := a.OrderRecord
+		r.Request, r.Invoice = request, a.Invoice
+		return r
 	}
 	for _, a := range s.Open {
 		r.Open = append(r.Open, orders.Attempt[gateway.OrderRecord]{Name: a.Name, Record: record(a)})
@@ -153,12 +143,10 @@ func readRecord(text []byte, r *row) error {
 		r.Invoices = append(r.Invoices, orders.Attempt[gateway.OrderRecord]{Name: a.Name, Found: a.Found, Record: record(a)})
 	}
 	if s.Held != nil {
-		held := record(*s.Held)
-		r.Held = &held
+		r.Held = new(record(*s.Held))
 	}
 	if s.Last != nil {
-		last := record(*s.Last)
-		r.Last = &last
+		r.Last = new(record(*s.Last))
 	}
 	return failure
 }

@@ -18,16 +18,10 @@
 //
 //   - free: an invoice may be sent. An order without a row is free.
 //   - in flight: a process is sending an invoice, and no other may.
-//   - unknown: an invoice was sent and may exist. No other is sent until a person
-//     has looked the order up at the gateway: [Guard.Pending] lists these orders,
-//     and [Guard.Resolve] ends the state.
+//   - unknown: an invoice was sent and may exist. No other is sent until a person has looked the order up at
+//     the gateway: [Guard.Pending] lists these orders, and [Guard.Resolve] ends the state. So do a late report
+//     of the process that sent it, and a resubmission that succeeds; age never does.
 //   - created: an invoice exists. No other is sent.
-//
-// # What ends an unknown order
-//
-// Its age never does. A person ends it who has looked it up at the gateway, with [Guard.Resolve] or, for
-// many orders at once, [Guard.ResolveAll]. So does a late report of the process that sent it, and a
-// resubmission that succeeds.
 //
 // # Records
 //
@@ -36,39 +30,25 @@
 // The invoice of a created order is kept byte for byte, and further invoices beside it. An attempt of
 // unknown outcome is kept until its outcome is known. Times have microseconds. Invalid UTF-8 in Cause is
 // replaced. An invoice of at most 1 MiB is kept, and 4 MiB of an order: the bodies of older attempts are
-// dropped first.
-//
-// If a person finds that an invoice exists, and the attempts of the order had different requests, it is not
-// known which of them it is for, and none is kept.
-//
-// For people, the view of the name of the table and "_list" has the state, the times and the record as JSON.
-//
-// The table grows by a row for each order. [Guard.Prune] deletes those that are created
-// or free and old; they are forgotten then.
+// dropped first. [Guard.Prune] deletes old orders.
 //
 // # Leases
 //
-// Begin acquires the order for the duration of a lease, see [WithLease]. If a
-// process dies before End, the order is in flight until its lease expires and
-// unknown from then on. It never becomes free by itself. Leases are measured by
-// the clock of the database, so that the clocks of the processes need not agree.
+// Begin acquires the order for the duration of a lease, see [WithLease]. If a process dies before End, the order
+// is in flight until its lease expires and unknown from then on. Leases are measured by the clock of the database,
+// so that the clocks of the processes need not agree. For the process, the lease begins before the statement, by its
+// own clock: it ends no later than the lease in the database, and the client sends nothing afterwards.
 //
-// For the process, the lease begins before the statement, by its own clock: it ends no later than
-// the lease in the database, and the client sends nothing afterwards. A Begin that takes longer than a
-// quarter of its lease, or 10 seconds, fails and rolls back its record.
-//
-// Each Begin has a random name, by which End ends it. A process that is slower
-// than its lease therefore cannot end what another process has begun since. Its
-// report is not lost either: a late success makes the order created, with its invoice, and a
-// late unknown outcome makes a free order unknown. Both are recorded even if the row is gone.
+// Each Begin has a random name, by which End ends it. A process that is slower than its lease therefore cannot
+// end what another process has begun since. Its report is not lost either: a late success makes the order created,
+// with its invoice, and a late unknown outcome makes a free order unknown. Both are recorded even if the row is gone.
 //
 // # Requirements
 //
 // The database must not lose committed data: with synchronous_commit off
 // (PostgreSQL), synchronous below FULL in WAL mode (SQLite), innodb_flush_log_at_trx_commit other than 1
 // (MariaDB), or a failover to a replica that lags, a power failure can revert the record that an order was
-// begun. PostgreSQL must run statements at READ COMMITTED, its default. SQLite
-// needs a busy_timeout, because only one process writes at a time.
+// begun. The README has the other settings.
 package sqlguard
 
 import (
@@ -299,17 +279,11 @@ func (g *Guard) end(ctx context.Context, k key, guess stored, end orders.End[gat
 	}
 	for pause := leastPause; ; pause = min(2*pause, mostPause) {
 		has, _, err = g.change(ctx, k, guess, func(r row, now int64) (row, orders.Answer) { return r.End(end, now) })
-		if err == nil || elapsed(start, g.now()) >= g.retryEnd || wait(ctx, pause) != nil {
+		if err == nil || g.now().Sub(start) >= g.retryEnd || wait(ctx, pause) != nil {
 			return has, err
 		}
 		guess = stored{}
 	}
-}
-
-// elapsed is the time by the clock that advanced more: one stands still while the
-// machine is suspended, and the other can be set back.
-func elapsed(start, end time.Time) time.Duration {
-	return max(end.Sub(start), end.Round(0).Sub(start.Round(0)))
 }
 
 // wait returns after a pause, or with the error of a context that has ended.

@@ -153,11 +153,13 @@ func (g *Guard) write(ctx context.Context, q querier, k key, before stored, afte
 	if err != nil {
 		return false, err
 	}
-	w := writing{values: []string{"?", "?"}, args: []any{version, record}, names: []string{"version", "record"}}
-	w.addNumber("attempts", int64(before.Attempts), int64(after.Attempts))
-	w.addNumber("attempt", before.Attempt, after.Attempt)
-	w.addID("gateway", before.version == 0 || before.Gateway != after.Gateway, after.Gateway)
-	w.addID("outcome", outcomeOf(before.row) != outcomeOf(after), outcomeOf(after))
+	w := &writing{}
+	w.add("version", "?", version)
+	w.add("record", "?", record)
+	w.add("attempts", "?", after.Attempts)
+	w.add("attempt", "?", after.Attempt)
+	w.add("gateway", "{id}", []byte(after.Gateway))
+	w.add("outcome", "{id}", []byte(outcomeOf(after)))
 	if !bytes.Equal(invoiceOf(before.row), invoiceOf(after)) {
 		w.add("invoice", "?", invoiceOf(after))
 	}
@@ -170,8 +172,8 @@ func (g *Guard) write(ctx context.Context, q querier, k key, before stored, afte
 	w.addTime("changed_at", 0, before.now, before.now)
 	text := ""
 	if before.version == 0 {
-		w.addID("merchant", true, k.merchant)
-		w.addID("order_id", true, k.order)
+		w.add("merchant", "{id}", []byte(k.merchant))
+		w.add("order_id", "{id}", []byte(k.order))
 		text = "INSERT INTO {table} (" + strings.Join(w.names, ", ") + ") " + g.sql.values[0] + strings.Join(w.values, ", ") + g.sql.values[1]
 	} else {
 		for i, name := range w.names {
@@ -212,7 +214,7 @@ func invoiceOf(r row) []byte {
 	return r.Invoices[0].Record.Invoice
 }
 
-// A writing is what a statement writes: the columns that change.
+// A writing is the columns that a statement writes.
 type writing struct {
 	names, values []string
 	args          []any
@@ -222,19 +224,7 @@ func (w *writing) add(name, value string, args ...any) {
 	w.names, w.values, w.args = append(w.names, name), append(w.values, value), append(w.args, args...)
 }
 
-func (w *writing) addNumber(name string, before, after int64) {
-	if after != before {
-		w.add(name, "?", after)
-	}
-}
-
-func (w *writing) addID(name string, changed bool, id string) {
-	if changed {
-		w.add(name, "{id}", []byte(id))
-	}
-}
-
-// addTime adds a time, which the statement counts from its own clock.
+// addTime adds a time that changes, which the statement counts from its own clock.
 func (w *writing) addTime(name string, before, after, now int64) {
 	switch {
 	case after == before:
@@ -287,35 +277,26 @@ func (g *Guard) withBusyTimeout(ctx context.Context, f func(context.Context, han
 		return err
 	}
 	defer func() { _ = conn.Close() }() // returns it to the handle
-	restore, err := shortenBusyTimeout(ctx, conn, deadline)
-	if err != nil {
+	var timeout int64
+	if err := conn.QueryRowContext(ctx, "PRAGMA busy_timeout").Scan(&timeout); err != nil {
 		return err
 	}
-	defer restore()
+	if left := max(0, time.Until(deadline).Milliseconds()); left < timeout {
+		defer func() { // a connection that would not wait as before is not used again
+			if setBusyTimeout(context.WithoutCancel(ctx), conn, timeout) != nil {
+				_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+			}
+		}()
+		if err := setBusyTimeout(ctx, conn, left); err != nil {
+			return err
+		}
+	}
 	return f(ctx, conn)
 }
 
-// shortenBusyTimeout makes the wait of a connection end at a deadline. If what was
-// before cannot be restored, the connection is not used again.
-func shortenBusyTimeout(ctx context.Context, conn *sql.Conn, deadline time.Time) (restore func(), err error) {
-	var timeout int64
-	if err := conn.QueryRowContext(ctx, "PRAGMA busy_timeout").Scan(&timeout); err != nil {
-		return nil, err
-	}
-	left := max(0, time.Until(deadline).Milliseconds())
-	if left >= timeout {
-		return func() {}, nil
-	}
-	return func() {
-		if setBusyTimeout(context.WithoutCancel(ctx), conn, timeout) != nil {
-			_ = conn.Raw(func(any) error { return driver.ErrBadConn })
-		}
-	}, setBusyTimeout(ctx, conn, left)
-}
-
 func setBusyTimeout(ctx context.Context, conn *sql.Conn, milliseconds int64) error {
-	rows, err := conn.QueryContext(ctx, fmt.Sprintf("PRAGMA busy_timeout = %d", milliseconds))
-	return readRows(rows, err, func() error { return nil })
+	_, err := conn.ExecContext(ctx, fmt.Sprintf("PRAGMA busy_timeout = %d", milliseconds))
+	return err
 }
 
 // readRows calls scan for each row. It reads to the end of the result, because a database may
