@@ -162,7 +162,7 @@ func findingsAtOnce(s *store) {
 }
 
 func forgetsAtOnce(s *store) {
-	for round := range 10 {
+	for round := range 5 {
 		id := fmt.Sprint("A-", round)
 		s.end(s.acquire(s.first, orderOf(id)), success, invoiceOf("a"))
 		read := s.status(id)

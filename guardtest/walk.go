@@ -35,7 +35,7 @@ const (
 	walkOrders = 3
 )
 
-// walk takes random steps, and compares the orders with their models after each one.
+// walk takes random steps, and compares the order of each with its model; at the end all orders.
 func walk(s *store) {
 	seed := rand.Uint64()                    // #nosec G404 -- any walk will do
 	random := rand.New(rand.NewPCG(seed, 0)) // #nosec G404
@@ -47,13 +47,14 @@ func walk(s *store) {
 		w.models[i].order = orderOf(fmt.Sprint("W-", i))
 	}
 	for range walkSteps {
-		w.step(&w.models[w.rand.IntN(walkOrders)])
-		for i := range w.models {
-			w.compare(&w.models[i])
-		}
-		if s.Failed() {
+		m := &w.models[w.rand.IntN(walkOrders)]
+		w.step(m)
+		if w.compare(m); s.Failed() {
 			s.Fatalf("seed %d, after %q", seed, w.done)
 		}
+	}
+	for i := range w.models {
+		w.compare(&w.models[i])
 	}
 }
 

@@ -130,7 +130,7 @@ func TestPlans(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := tt.w.guard(t)
 			g.once(t, "old", gateway.OutcomeSucceeded)
-			tt.w.copy(t, g, "old", 30_000)
+			tt.w.copy(t, g, "old", 10_000)
 			g.once(t, order, gateway.OutcomeUnknown)
 			execute(t, g.db, map[Dialect]string{PostgreSQL: "ANALYZE ", MariaDB: "ANALYZE TABLE "}[tt.w.dialect]+tt.w.table)
 			now := time.Now().UnixMicro()

@@ -93,7 +93,7 @@ func TestMigrationSQL(t *testing.T) {
 func TestPrune(t *testing.T) {
 	inEach(t, func(t *testing.T, w testDB) {
 		g := w.guard(t)
-		const old = 2500
+		const old = 1200
 		g.once(t, "old", gateway.OutcomeSucceeded)
 		w.copy(t, g, "old", old-1)
 		g.once(t, "rejected", gateway.OutcomeRejected)

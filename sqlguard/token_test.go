@@ -35,7 +35,7 @@ func TestToken(t *testing.T) {
 			if !strings.HasPrefix(token, "T") || strings.Trim(token, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") != "" {
 				t.Errorf("%q", token)
 			}
-			for i := range len(token) {
+			for i := 0; i < len(token); i += 1 + len(token)/200 {
 				for _, text := range []string{token[:i], token[:i] + "A" + token[i+1:], token[:i] + "B" + token[i+1:], token + token[i:]} {
 					if got, err := ParseToken(text); text != token && !errors.Is(err, gateway.ErrInvalidArgument) {
 						t.Errorf("%q is a token: %+v, %v", text, got, err)
