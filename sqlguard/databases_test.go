@@ -217,10 +217,7 @@ func TestGrants_MariaDB(t *testing.T) {
 func TestView(t *testing.T) {
 	inEach(t, func(t *testing.T, w testDB) {
 		g := w.guard(t)
-		check(t, g.begins(t.Context(), "in flight"))
-		for id, outcome := range map[string]gateway.Outcome{"created": gateway.OutcomeSucceeded, "unknown": gateway.OutcomeUnknown, "free": gateway.OutcomeRejected} {
-			g.once(t, id, outcome)
-		}
+		g.inEachState(t)
 		rows, err := g.db.Query("SELECT order_id, state, outcome, begun_at, record FROM " + w.table + "_list ORDER BY order_id")
 		var found []string
 		err = readRows(rows, err, func() error {

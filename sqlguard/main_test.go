@@ -118,8 +118,9 @@ func newTable(t testing.TB, w testDB) testDB {
 
 func newSQLite(t testing.TB) testDB {
 	t.Helper()
-	w := newSQLiteWith(t, "_pragma=busy_timeout(20000)&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)") // tests kill processes, not machines
-	check(t, w.open(t).Ping())                                                                              // concurrent processes cannot switch a new file to WAL
+	// Tests kill processes, not machines. Concurrent processes cannot switch a new file to WAL.
+	w := newSQLiteWith(t, "_pragma=busy_timeout(20000)&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)")
+	check(t, w.open(t).Ping())
 	return w
 }
 
@@ -199,12 +200,14 @@ func (g *Guard) sets(t testing.TB, text string, args ...any) {
 
 const order = "A-17"
 
+var price = decimal.RequireFromString("10.50")
+
 // orderOf is what a call for an order asks.
 func orderOf(id string) gateway.Order { return ofMerchant("", id) }
 
 func ofMerchant(merchant, id string) gateway.Order {
 	return gateway.Order{Merchant: merchant, Request: gateway.InvoiceRequest{
-		OrderID: id, Price: decimal.RequireFromString("10.50"), Amount: decimal.RequireFromString("10.50"), CoinSymbol: "USDT", NetworkName: "Tron",
+		OrderID: id, Price: price, Amount: price, CoinSymbol: "USDT", NetworkName: "Tron",
 	}}
 }
 
@@ -213,14 +216,15 @@ var (
 	errInFlight = errors.New("the order is in flight")
 	errCreated  = errors.New("the order is created")
 	errUnknown  = errors.New("the order is unknown")
+
+	refusalOf = map[gateway.OrderState]error{gateway.OrderInFlight: errInFlight, gateway.OrderCreated: errCreated, gateway.OrderUnknown: errUnknown}
 )
 
 // asks begins an order and keeps the name of the attempt in it, or returns why the lease was not granted.
 func (g *Guard) asks(ctx context.Context, o *gateway.Order) error {
 	lease, err := g.Begin(ctx, *o)
 	o.Attempt = lease.Attempt
-	refusals := map[gateway.OrderState]error{gateway.OrderInFlight: errInFlight, gateway.OrderCreated: errCreated, gateway.OrderUnknown: errUnknown}
-	return cmp.Or(err, refusals[lease.State])
+	return cmp.Or(err, refusalOf[lease.State])
 }
 
 func (g *Guard) begins(ctx context.Context, id string) error { return g.asks(ctx, new(orderOf(id))) }
@@ -255,6 +259,15 @@ func (g *Guard) unknown(t testing.TB, ids ...string) (all []gateway.OrderStatus)
 		all = append(all, g.order(t, id))
 	}
 	return all
+}
+
+// inEachState makes an order in each state, with its name.
+func (g *Guard) inEachState(t testing.TB) {
+	t.Helper()
+	check(t, g.begins(t.Context(), "in flight"))
+	g.once(t, "created", gateway.OutcomeSucceeded)
+	g.once(t, "unknown", gateway.OutcomeUnknown)
+	g.once(t, "free", gateway.OutcomeRejected)
 }
 
 // wantState compares the state of the order that most tests have, and how often it was begun.

@@ -25,7 +25,8 @@ func TestPending(t *testing.T) {
 			}
 			found, q.After = found+page[0].OrderID+" ", page[0]
 		}
-		if summary, err := g.PendingSummary(t.Context()); err != nil || found != "a b 1 2 " || summary.Count != 4 || summary.Oldest.UnixMicro() != 997 {
+		summary, err := g.PendingSummary(t.Context())
+		if err != nil || found != "a b 1 2 " || summary.Count != 4 || summary.Oldest.UnixMicro() != 997 {
 			t.Errorf("%s, %+v, %v", found, summary, err)
 		}
 		for _, q := range []gateway.PendingQuery{{Most: -1}, {After: gateway.OrderStatus{OrderID: "a"}}} {
@@ -40,7 +41,8 @@ func TestOrder(t *testing.T) {
 	inEach(t, func(t *testing.T, w testDB) {
 		g := w.guard(t)
 		check(t, g.begins(t.Context(), order))
-		if o := g.order(t, order); o.SentUntil.Sub(o.Begun) != defaultLease || o.GuardReadAt.Before(o.Begun) || o.Record.Request.Price.Exponent() != -2 {
+		o := g.order(t, order)
+		if o.SentUntil.Sub(o.Begun) != defaultLease || o.GuardReadAt.Before(o.Begun) || o.Record.Request.Price.Exponent() != -2 {
 			t.Errorf("%+v", o)
 		}
 	})

@@ -35,10 +35,12 @@ func TestNew(t *testing.T) {
 		wantText(t, err, want)
 	}
 	g, err := New(other, WithDialect(SQLite))
-	if check(t, err); g.Lease() != 5*time.Minute || g.mostTry != 3*time.Second || g.retryEnd != 10*time.Second || g.patience != 10*time.Second {
+	check(t, err)
+	if g.Lease() != 5*time.Minute || g.mostTry != 3*time.Second || g.retryEnd != 10*time.Second || g.patience != 10*time.Second {
 		t.Errorf("a lease of %v, %v for a try, %v for End, %v for Begin", g.Lease(), g.mostTry, g.retryEnd, g.patience)
 	}
-	if g, err = New(other, WithDialect(SQLite), WithLease(8*time.Second)); err != nil || g.Lease() != 8*time.Second || g.patience != 2*time.Second {
+	g, err = New(other, WithDialect(SQLite), WithLease(8*time.Second))
+	if err != nil || g.Lease() != 8*time.Second || g.patience != 2*time.Second {
 		t.Errorf("%v, %v", g, err)
 	}
 	if got := fmt.Sprint(PostgreSQL, SQLite, MariaDB, Dialect(9)); got != "PostgreSQL SQLite MariaDB Dialect(9)" {
