@@ -40,10 +40,15 @@ func TestPending(t *testing.T) {
 func TestOrder(t *testing.T) {
 	inEach(t, func(t *testing.T, w testDB) {
 		g := w.guard(t)
-		check(t, g.begins(t.Context(), order))
+		asked := orderOf(order)
+		check(t, g.asks(t.Context(), &asked))
 		o := g.order(t, order)
 		if o.SentUntil.Sub(o.Begun) != defaultLease || o.GuardReadAt.Before(o.Begun) || o.Record.Request.Price.Exponent() != -2 {
 			t.Errorf("%+v", o)
+		}
+		check(t, g.ends(t.Context(), asked, gateway.OutcomeUnknown))
+		if ended := g.order(t, order); ended.Begun != o.Begun || ended.Since != o.Begun || ended.SentUntil != ended.Ended {
+			t.Errorf("%+v, and before its end %+v", ended, o)
 		}
 	})
 }

@@ -253,7 +253,7 @@ func TestConnection_dead(t *testing.T) {
 			}
 		}
 		g.wantState(t, gateway.OrderCreated, 1)
-		g.patience = 100 * time.Millisecond
+		g.patience, g.mostTry = 100*time.Millisecond, time.Hour
 		p.dead.Store(math.MaxInt64)
 		wantError(t, g.begins(t.Context(), "stalled"), context.DeadlineExceeded)
 		p.kill()
