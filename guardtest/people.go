@@ -40,44 +40,76 @@ var refusals = map[string]error{
 var people = []rule{
 	{name: "Order returns an order in each state", check: orderInEachState},
 	{name: "Pending returns the unknown orders, the longest unknown first, in pages", check: pages},
-	{name: "a finding that an invoice exists makes the order created, and its invoice can be added later",
-		steps: "begin a, unknown a, exists, is created \"\", shown, is created shown, not unknown shown, not unknown exists"},
-	{name: "a finding that no invoice exists frees the order, after the margin only",
-		steps: "begin a, unknown a, too early early, is unknown a, absent, is free, begin b"},
+	{
+		name:  "a finding that an invoice exists makes the order created, and its invoice can be added later",
+		steps: "begin a, unknown a, exists, is created \"\", shown, is created shown, not unknown shown, not unknown exists",
+	},
+	{
+		name:  "a finding that no invoice exists frees the order, after the margin only",
+		steps: "begin a, unknown a, too early early, is unknown a, absent, is free, begin b",
+	},
 	{name: "a finding that no invoice exists is refused by the clock of the guard, and by that of the process", check: bothClocks},
-	{name: "a finding about an order that was sent again is refused",
+	{
+		name: "a finding about an order that was sent again is refused",
 		steps: "begin a, unknown a, see, resubmit b, not unknown exists as seen, not unknown absent as seen, unknown b, " +
-			"tried again exists as seen, tried again absent as seen, is unknown b"},
-	{name: "of two findings about one order the first counts, that an invoice exists",
-		steps: "begin a, unknown a, see, exists as seen, not unknown absent as seen, not unknown absent, is created \"\""},
-	{name: "of two findings about one order the first counts, that none exists",
-		steps: "begin a, unknown a, see, absent as seen, not unknown exists as seen, not unknown exists, not unknown absent, is free"},
-	{name: "a finding about an order that was freed and sent again is refused",
+			"tried again exists as seen, tried again absent as seen, is unknown b",
+	},
+	{
+		name:  "of two findings about one order the first counts, that an invoice exists",
+		steps: "begin a, unknown a, see, exists as seen, not unknown absent as seen, not unknown absent, is created \"\"",
+	},
+	{
+		name:  "of two findings about one order the first counts, that none exists",
+		steps: "begin a, unknown a, see, absent as seen, not unknown exists as seen, not unknown exists, not unknown absent, is free",
+	},
+	{
+		name: "a finding about an order that was freed and sent again is refused",
 		steps: "begin a, unknown a, see, absent as seen, begin b, not unknown exists as seen, " +
-			"not unknown absent as seen, is in flight, unknown b, tried again exists as seen, tried again absent as seen, is unknown b"},
+			"not unknown absent as seen, is in flight, unknown b, tried again exists as seen, tried again absent as seen, is unknown b",
+	},
 	{name: "of two findings at once one counts", check: findingsAtOnce},
-	{name: "there is nothing to resolve about an order that is free, in flight or created",
-		steps: "not unknown exists, begin a, not unknown exists, success a, not unknown absent, is created a"},
-	{name: "a finding without a name, or with the invoice of another order, is refused",
-		steps: "begin a, unknown a, invalid unnamed, invalid foreign, is unknown a"},
-	{name: "a success that comes after a finding is kept",
-		steps: "begin a, unknown a, shown, success a, is created a"},
-	{name: "a success that comes after the finding that none exists makes the order created",
-		steps: "begin a, unknown a, absent, success a, is created a"},
-	{name: "a created order is forgotten once, and can be sent again",
+	{
+		name:  "there is nothing to resolve about an order that is free, in flight or created",
+		steps: "not unknown exists, begin a, not unknown exists, success a, not unknown absent, is created a",
+	},
+	{
+		name:  "a finding without a name, or with the invoice of another order, is refused",
+		steps: "begin a, unknown a, invalid unnamed, invalid foreign, is unknown a",
+	},
+	{
+		name:  "a success that comes after a finding is kept",
+		steps: "begin a, unknown a, shown, success a, is created a",
+	},
+	{
+		name:  "a success that comes after the finding that none exists makes the order created",
+		steps: "begin a, unknown a, absent, success a, is created a",
+	},
+	{
+		name: "a created order is forgotten once, and can be sent again",
 		steps: "begin a, success a, see, forget, not created forget as seen, begin b, " +
-			"not created forget as seen, success b, tried again forget as seen, is created b"},
-	{name: "if calls and two people who forget an order come at once, one call gets the lease, and one person has forgotten it",
-		check: forgetsAtOnce},
-	{name: "a success that comes for a forgotten order is kept beside the success of the call that has it",
+			"not created forget as seen, success b, tried again forget as seen, is created b",
+	},
+	{
+		name:  "if calls and two people who forget an order come at once, one call gets the lease, and one person has forgotten it",
+		check: forgetsAtOnce,
+	},
+	{
+		name: "a success that comes for a forgotten order is kept beside the success of the call that has it",
 		steps: "begin a, success a, see, forget, begin b, success late, not created forget, success b, " +
-			"tried again forget as seen, is created late + b"},
-	{name: "an order that is free, in flight or unknown is not forgotten",
-		steps: "not created forget, begin a, not created forget, unknown a, not created forget, is unknown a"},
-	{name: "a created order with an attempt of unknown outcome is not forgotten",
-		steps: "begin a, unknown a, resubmit b, success b, not created forget, is created b"},
-	{name: "a success that comes for a forgotten order is recorded",
-		steps: "begin a, success a, forget, success late, is created late"},
+			"tried again forget as seen, is created late + b",
+	},
+	{
+		name:  "an order that is free, in flight or unknown is not forgotten",
+		steps: "not created forget, begin a, not created forget, unknown a, not created forget, is unknown a",
+	},
+	{
+		name:  "a created order with an attempt of unknown outcome is not forgotten",
+		steps: "begin a, unknown a, resubmit b, success b, not created forget, is created b",
+	},
+	{
+		name:  "a success that comes for a forgotten order is recorded",
+		steps: "begin a, success a, forget, success late, is created late",
+	},
 }
 
 func orderInEachState(s *store) {

@@ -26,8 +26,10 @@ var rules = []rule{
 		}
 	}},
 	{name: "an order in flight is granted to nobody else", steps: "begin a, is in flight"},
-	{name: "after a success the order is created, with its invoice byte for byte, and is granted to nobody",
-		steps: "begin a, success a, is created a"},
+	{
+		name:  "after a success the order is created, with its invoice byte for byte, and is granted to nobody",
+		steps: "begin a, success a, is created a",
+	},
 	{name: "a success whose invoice is not known makes the order created", steps: "begin a, bare a, is created \"\""},
 	{name: "after a rejection, or if nothing was sent, the order is free", steps: "begin a, rejected a, is free, begin b, unsent b, is free"},
 	{name: "after an unknown outcome the order is unknown, with the evidence", steps: "begin a, unknown a, is unknown a"},
@@ -38,28 +40,40 @@ var rules = []rule{
 			s.Errorf("known is %+v", lease.Known)
 		}
 	}},
-	{name: "a resubmission that is rejected, or not sent, leaves the order unknown",
-		steps: "begin a, unknown a, resubmit b, rejected b, is unknown a, resubmit c, unsent c, is unknown a"},
+	{
+		name:  "a resubmission that is rejected, or not sent, leaves the order unknown",
+		steps: "begin a, unknown a, resubmit b, rejected b, is unknown a, resubmit c, unsent c, is unknown a",
+	},
 	{name: "the unknown outcome of a resubmission replaces the earlier one", steps: "begin a, unknown a, resubmit b, unknown b, is unknown b"},
 	{name: "a resubmission that succeeds makes the order created", steps: "begin a, unknown a, resubmit b, success b, is created b"},
-	{name: "a success is never taken back by what comes late",
-		steps: "begin a, success a, unknown a, is created a, rejected a, is created a, unsent a, is created a"},
+	{
+		name:  "a success is never taken back by what comes late",
+		steps: "begin a, success a, unknown a, is created a, rejected a, is created a, unsent a, is created a",
+	},
 	{name: "a further invoice is kept beside the first", steps: "begin a, success a, success late, is created a + late"},
 	{name: "a success is recorded although the guard has no such order", steps: "success late, is created late"},
 	{name: "an unknown outcome is recorded although the guard has no such order", steps: "unknown late, is unknown late"},
 	{name: "a rejection of an order that the guard does not have leaves it free", steps: "rejected late, is free"},
 	{name: "no two attempts have the same name", steps: "begin a, rejected a, begin b, unsent b, begin c, unknown c, resubmit d"},
-	{name: "End is about the attempt that it names, also in one process",
-		steps: "begin a, expire, resubmit b, rejected a, is in flight, unknown b, is unknown b"},
-	{name: "a restart changes nothing",
+	{
+		name:  "End is about the attempt that it names, also in one process",
+		steps: "begin a, expire, resubmit b, rejected a, is in flight, unknown b, is unknown b",
+	},
+	{
+		name: "a restart changes nothing",
 		steps: "begin a, restart, is in flight, rejected a, restart, is free, begin b, unknown b, restart, is unknown b, " +
-			"resubmit c, success c, restart, is created c"},
+			"resubmit c, success c, restart, is created c",
+	},
 	{name: "an order whose process died is unknown when its lease has expired", steps: "begin a, expire, restart, is unknown, resubmit b"},
 	{name: "a success that comes after the lease is recorded", steps: "begin a, expire, restart, is unknown, success a, is created a"},
-	{name: "what comes after the lease frees no order that another call has",
-		steps: "begin a, expire, restart, resubmit b, rejected a, is in flight, success b, is created b"},
-	{name: "two successes are both kept, although one comes after its lease",
-		steps: "begin a, expire, restart, resubmit b, success b, success a, is created b + a"},
+	{
+		name:  "what comes after the lease frees no order that another call has",
+		steps: "begin a, expire, restart, resubmit b, rejected a, is in flight, success b, is created b",
+	},
+	{
+		name:  "two successes are both kept, although one comes after its lease",
+		steps: "begin a, expire, restart, resubmit b, success b, success a, is created b + a",
+	},
 	{name: "an invoice of 1 MiB is kept byte for byte", check: func(s *store) {
 		large := `{"qr":"` + strings.Repeat("x", 1<<20-len(`{"qr":""}`)) + `"}`
 		s.end(s.acquire(s.first, orderOf(id)), success, large)
@@ -69,10 +83,27 @@ var rules = []rule{
 	}},
 	{name: "the orders of two merchants are two, however their names are written", check: func(s *store) {
 		s.distinct([][2]string{
-			{"a", "a"}, {"a:b", "c"}, {"a", "b:c"}, {"a/b", "c"}, {"a", "b/c"}, {"a", "bc"}, {"ab", "c"}, {"a|b", "c"}, {"a", "b|c"},
-			{"a\x1fb", "c"}, {"a", "b\x1fc"}, {"north", "1"}, {"North", "1"}, {"NORTH", "1"}, {"north ", "1"}, {" north", "1"},
-			{"n\u00f6rth", "1"}, {"no\u0308rth", "1"},
-			{strings.Repeat("m", 256), "1"}, {strings.Repeat("m", 255) + "n", "1"}, {strings.Repeat("m", 255), "1"},
+			{"a", "a"},
+			{"a:b", "c"},
+			{"a", "b:c"},
+			{"a/b", "c"},
+			{"a", "b/c"},
+			{"a", "bc"},
+			{"ab", "c"},
+			{"a|b", "c"},
+			{"a", "b|c"},
+			{"a\x1fb", "c"},
+			{"a", "b\x1fc"},
+			{"north", "1"},
+			{"North", "1"},
+			{"NORTH", "1"},
+			{"north ", "1"},
+			{" north", "1"},
+			{"n\u00f6rth", "1"},
+			{"no\u0308rth", "1"},
+			{strings.Repeat("m", 256), "1"},
+			{strings.Repeat("m", 255) + "n", "1"},
+			{strings.Repeat("m", 255), "1"},
 		})
 	}},
 	{name: "orders with different identifiers are different orders", check: func(s *store) {
