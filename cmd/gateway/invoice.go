@@ -81,6 +81,7 @@ func (s *session) createInvoice(ctx context.Context, r gateway.InvoiceRequest, o
 		s.tell("This invoice exists since an earlier run. Nothing was sent.")
 	}
 	if err := s.printInvoice(invoice); err != nil {
+		s.tell("%s", invoice.Raw) // the only copy, without --orders
 		return fmt.Errorf("the invoice exists, but stdout failed: %w", err)
 	}
 	return nil

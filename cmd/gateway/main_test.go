@@ -121,8 +121,7 @@ func TestProduction(t *testing.T) {
 	require.NoError(t, err)
 	address := listener.Addr().String()
 	require.NoError(t, listener.Close())
-	script = strings.NewReplacer("127.0.0.1:8090", address, "gateway mock ", "gateway mock --addr "+address+" ",
-		"sleep 1", "until [ -s mock.env ]; do :; done").Replace(script)
+	script = strings.NewReplacer("127.0.0.1:8090", address, "gateway mock ", "gateway mock --addr "+address+" ").Replace(script)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a page whose mock does not start would wait for it
 	defer cancel()
 	run := exec.CommandContext(ctx, "bash", "-c", "trap 'kill %1' EXIT\n"+script)
