@@ -40,10 +40,13 @@ type BalanceAmount struct {
 }
 
 // Total returns the sum of the amounts of a coin over all networks. It ignores the case of the symbol. If the
-// balance does not list the coin, the error matches [ErrNotFound]: the sum is never a silent zero. Any other
-// [*ArgumentError] means that the sum is not known. The amounts may belong to several coins: their symbols differ in
-// case, their CoinIDs differ, or two are on one network. Or Skipped has a record of the coin, a record without a
-// coin, or 64 records. Or a caller set an amount that no response can hold.
+// balance does not list the coin, the error matches [ErrNotFound]: the sum is never a silent zero.
+//
+// Any other [*ArgumentError] means that the sum is not known, for one of these reasons:
+//   - the amounts may belong to several coins: two symbols differ in case, two CoinIDs differ, or two amounts are on
+//     one network;
+//   - an amount may be missing: Skipped has a record of the coin, a record without a coin, or 64 records;
+//   - a caller has set an amount that no response can hold.
 func (b *Balance) Total(coinSymbol string) (decimal.Decimal, error) {
 	refused := func(argument, format string, args ...any) (decimal.Decimal, error) {
 		reason := fmt.Sprintf("of %q ", redact.Truncate(coinSymbol, maxQuotedName)) + fmt.Sprintf(format, args...)

@@ -321,8 +321,8 @@ func WithPlainHTTP() Option {
 }
 
 // WithDefaults sets options for every call, such as the name of a merchant, or a header that turns off the
-// retries of a mesh. An option of the call wins: its [WithHeader] replaces the default values of that header. A
-// call with [WithAPIKey] has no default merchant. WithResponse and WithAPIKey are refused as defaults.
+// retries of a mesh. An option of the call wins: its [WithHeader] replaces the default values of that header. The
+// default merchant does not apply to a call with [WithAPIKey]. WithResponse and WithAPIKey are refused as defaults.
 func WithDefaults(opts ...CallOption) Option {
 	return func(cfg *config) error {
 		var defaults callConfig
@@ -366,8 +366,8 @@ func (cfg *callConfig) apply(op string, opts []CallOption) (refusal *ArgumentErr
 	return refusal
 }
 
-// A Response is the response beside its typed result. [WithResponse] fills it, also for a call that fails
-// after a response. It is zero if the call sent nothing.
+// A Response is the response of a call as it came, beside the typed result. [WithResponse] fills it, even if
+// the call fails after a response. It is zero if the call sent nothing.
 type Response struct {
 	StatusCode int             // of the last response; 0 when none came
 	FetchedAt  time.Time       // when the last response was read, by the local clock, less the Age that caches report

@@ -179,9 +179,9 @@ type queuedFault struct {
 // InjectFault injects a fault into the next requests of an operation. Times is
 // the number of requests; 0 is none, and a negative number is all of them until
 // [Server.ClearFaults]. Each request meets only the oldest fault that is queued
-// for it, so that several calls form a queue. A request counts for its operation
-// even if it would have been refused. InjectFault panics if the operation is none of
-// this package's constants.
+// for it, so that several calls form a queue. A request that the server would refuse
+// anyway uses up a fault, too. InjectFault panics if the operation is none of this
+// package's constants.
 func (s *Server) InjectFault(op Operation, times int, f Fault) {
 	if _, ok := op.route(); !ok && op != AnyOperation {
 		panic(fmt.Sprintf("gatewaytest: InjectFault for operation %q, want one of its constants", string(op)))

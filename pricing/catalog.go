@@ -83,14 +83,14 @@ func index[K comparable](pairs map[K]*gateway.CoinNetwork, key K, p *gateway.Coi
 	pairs[key] = p
 }
 
-// FindID returns the pair of an identifier. One in the form of a UUID is the same in either case.
+// FindID returns the pair with this identifier. The case of a UUID is ignored.
 func (c *Catalog) FindID(id string) (*gateway.CoinNetwork, bool) {
 	p := c.byID[endpoint.IDKey(id)]
 	return p, p != nil
 }
 
-// Find returns the pair of a coin and a network: the one with these names, or else the only one whose
-// names differ from them in the case of letters alone.
+// Find returns the pair with this symbol and this network. If no pair has them, it ignores their case, and
+// returns the pair only if no other matches.
 func (c *Catalog) Find(coinSymbol, networkName string) (*gateway.CoinNetwork, bool) {
 	p, known := c.byName[pairName{coinSymbol, networkName}]
 	if known {

@@ -102,7 +102,7 @@ func (o *Offers) Payable() []Offer {
 	return slices.DeleteFunc(o.All(), func(offer Offer) bool { return offer.Err != nil })
 }
 
-// FindID returns the offer of a pair's identifier, as [Catalog.FindID] does. Its Err may rule it out.
+// FindID returns the offer for the pair with this identifier, see [Catalog.FindID]. Its Err may rule it out.
 func (o *Offers) FindID(id string) (Offer, bool) {
 	key := endpoint.IDKey(id)
 	i := slices.IndexFunc(o.all, func(offer Offer) bool { return endpoint.IDKey(offer.Pair.ID) == key })

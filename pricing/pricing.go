@@ -1,6 +1,6 @@
-// Package pricing says what a price is in each coin, and what can be paid and withdrawn, by the
-// listing of coins and networks and the exchange rates. It calculates exactly, and asks the
-// gateway only for its caches.
+// Package pricing converts a price into each coin, and checks what can be paid and withdrawn. It uses
+// the listing of coins and networks, and the exchange rates. It calculates exactly; only its caches
+// ask the gateway.
 //
 //	offers, err := pricing.NewOffers(catalog, rates, price, "usd")
 //	…
@@ -10,8 +10,8 @@
 //	}
 //
 // Amounts are in units of the coin, above zero, and have at most 64 digits, 30 of them decimal
-// places. A fiat currency is "usd" or "eur" in any case. The symbol of a coin matches in another case too, if that is
-// the only one. A bad argument is a [*gateway.ArgumentError]; a nil pointer panics. On error the
+// places. A fiat currency is "usd" or "eur"; its case is ignored. So is the case of a coin's symbol, if only one
+// symbol matches. A bad argument is a [*gateway.ArgumentError]; a nil pointer panics. On error the
 // result is zero. Pairs, catalogs and rates are shared: do not change them.
 package pricing
 
