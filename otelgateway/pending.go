@@ -21,13 +21,12 @@ type PendingSummarizer interface {
 }
 
 // RegisterPending registers the gauges of the orders that are pending in a guard, with the
-// MeterProvider of the options: gateway.orders.pending, how many they are, and
-// gateway.orders.oldest_pending.age, for how long the oldest is unknown, in seconds by the
-// clocks of this process and of the database; 0 if there is none.
+// MeterProvider of the options: gateway.orders.pending counts them, and
+// gateway.orders.oldest_pending.age is how long the oldest has been unknown, in seconds by the
+// clocks of this process and of the database; 0 if none is pending.
 //
-// They are read whenever the metrics are, for at most 5 seconds. If they cannot be read, these gauges
-// have no value, gateway.orders.readable is 0 instead of 1, and the error is passed to
-// [otel.Handle].
+// Each collection of the metrics reads the orders, for at most 5 seconds. If they cannot be read, these
+// gauges have no value, gateway.orders.readable is 0 instead of 1, and [otel.Handle] receives the error.
 //
 // All processes over one table report the same orders: take the maximum, not the sum. RegisterPending
 // returns the error of the MeterProvider, or an error for a nil guard.

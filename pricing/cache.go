@@ -10,7 +10,7 @@ import (
 	"github.com/cryptogw/gateway"
 )
 
-// CacheOptions set how long a value is served. A zero field is a default that suits the other.
+// CacheOptions set how long a value is served. A zero field takes a default that fits the other.
 type CacheOptions struct {
 	TTL      time.Duration // up to this age without a load; default 1 min
 	MaxStale time.Duration // up to this age when a load fails, not below TTL; default 1 h
@@ -70,10 +70,10 @@ func newCache[T any](o CacheOptions, load func(context.Context) (T, error), asOf
 
 // Get returns the value: at once, if it is younger than the TTL, or else after a load. When the
 // load fails or ctx ends, Get returns a value that is not older than MaxStale, without an error;
-// after a failed load it does so at once, for as long as that took.
+// after a failed load it does so at once, for as long as the load took.
 //
-// The age of a value counts from its FetchedAt, by the clock that says more. A load of a value that is older than
-// MaxStale, from a cache on the way to the service, has failed.
+// The age of a value counts from its FetchedAt, by the clock that says more. A load that returns a value older than
+// MaxStale, such as from the cache of a proxy, counts as failed.
 //
 // Without such a value, Get returns the error of the client, or an error that wraps ctx.Err().
 func (c *Cache[T]) Get(ctx context.Context) (T, error) {

@@ -14,18 +14,18 @@ import (
 	"github.com/cryptogw/gateway/internal/money"
 )
 
-// An Offer is a coin on a network, and what a price is in it.
+// An Offer is a price in a coin on a network.
 type Offer struct {
 	Pair   *gateway.CoinNetwork
 	Amount decimal.Decimal // rounded up to the precision of the coin; zero if there is no rate, or the pair is off
 
-	// Err is why the price cannot be paid so, or nil: a [*LimitError] of [CheckPayment], or a
-	// [*gateway.ArgumentError] for no rate, no name, a pair that is listed twice, and a symbol of several coins, which
-	// an invoice could not tell apart.
+	// Err is nil if the price can be paid in this coin. Otherwise it is the [*LimitError] of [CheckPayment], or a
+	// [*gateway.ArgumentError]: the pair has no rate or no name, or is listed twice, or several coins share its symbol,
+	// and an invoice could not tell them apart.
 	Err error
 }
 
-// Offers are what a buyer can pay a price in, and what not and why.
+// Offers are all pairs of a listing with a price in each, or the reason why the price cannot be paid in it.
 type Offers struct {
 	all []Offer // in the order of the listing
 }

@@ -69,7 +69,7 @@ func ToFiat(rates *gateway.ExchangeRates, amount decimal.Decimal, fiat, coinSymb
 }
 
 // PriceIn converts a price to a fiat currency that the gateway lists, rounded up to two decimal
-// places. The rate is how many units of that currency one unit of the price's own is.
+// places. The rate is the value of one unit of the price's own currency, in that currency.
 func PriceIn(price, rate decimal.Decimal) (decimal.Decimal, error) {
 	const op = "price_in"
 	if reason := money.Check(price); reason != "" {
