@@ -687,6 +687,7 @@ func TestTransport_callerEnds(t *testing.T) {
 		{"before the body is read", time.Second, 0, false, "", sealedText, 0},
 		{"within the body", time.Second, 1, false, "{}", "", 0},
 		{"after the body", time.Second, 2, false, "{}", "", 0},
+		{"after the body, without a deadline", 0, 2, false, "{}", "", 0},
 		{"after the body, and no response comes before the deadline", time.Second, 2, true, "{}", "context deadline exceeded", time.Second},
 		{"after the body, and no response comes before a late deadline", time.Hour, 2, true, "{}", "no response within 30s", writeTimeout},
 	} {

@@ -35,6 +35,7 @@ func TestNewPools_own(t *testing.T) {
 	t.Parallel()
 	got := attempt.NewPools(nil).Reads
 	assert.EqualValues(t, tls.VersionTLS12, got.TLSClientConfig.MinVersion)
+	assert.False(t, got.TLSClientConfig.InsecureSkipVerify)
 	assert.EqualValues(t, 256<<10, got.MaxResponseHeaderBytes)
 	assert.NotNil(t, got.Proxy, "the proxy of the environment is used")
 	assert.Equal(t, []any{90 * time.Second, 10 * time.Second, 256, 64}, []any{got.IdleConnTimeout, got.TLSHandshakeTimeout, got.MaxIdleConns, got.MaxIdleConnsPerHost})
