@@ -282,6 +282,7 @@ func TestClient_CreateInvoice_proof(t *testing.T) {
 		{"an error", on{201}, `{"error":"Bad Request","message":"No.","result":{"field":"price"}}`, unknown, "No."},
 		{"errors", on{201}, `{"errors":{"price":["No."]},"message":"No.","result":"No."}`, unknown, "No."},
 		{"no success", on{201}, `{"success":false,"message":"No.","result":{"field":"price"}}`, unknown, "No."},
+		{"not ok", on{201}, `{"ok":false,"message":"No.","result":{"field":"price"}}`, unknown, "No."},
 		{"another message and a record of nothing", on{201}, `{"message":"Created","result":{"invoice":null}}`, unknown, "Created"},
 		{"another message and an empty text", on{201}, `{"message":"Created","result":""}`, unknown, "Created"},
 		{"another message and an array", on{201}, `{"message":"Created","result":[{"id":"inv-1"}]}`, unknown, ""},
@@ -294,6 +295,7 @@ func TestClient_CreateInvoice_proof(t *testing.T) {
 		{"a page", on{400, 403, 422}, page, unknown, ""},
 		{"a message alone, with 403: it may be an edge's", on{403}, `{"message":"Forbidden"}`, unknown, ""},
 		{"an error alone, with 403", on{403}, `{"error":"Forbidden"}`, unknown, ""},
+		{"half a list", on{401}, `[{"id":"inv-1"}`, unknown, ""},
 		{"the envelope and more than is read", on{401, 422}, refused("No.") + strings.Repeat(" ", 40<<10), unknown, ""},
 	} {
 		for _, status := range tt.on {
@@ -345,6 +347,8 @@ func TestClient_CreateInvoice_proof(t *testing.T) {
 			"a conflict":                          `{"status":409,"message":"Bad Request"}`,
 			"a conflict, deeper":                  `{"error":{"code":409,"message":"Bad Request"}}`,
 			"a failure behind the service":        `{"code":503,"msg":"Bad Request"}`,
+			"a failure by another name":           `{"httpStatus":600,"msg":"Bad Request"}`,
+			"one by a longer name":                `{"http_status_code":500,"msg":"Bad Request"}`,
 			"text":                                "Bad Request",
 			"a list":                              `["Bad Request"]`,
 			"nothing":                             "",

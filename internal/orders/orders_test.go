@@ -129,6 +129,7 @@ func TestRow(t *testing.T) {
 		"A success of an order whose row is gone is recorded":                     {"success a", "created; a"},
 		"An unknown outcome of an order whose row is gone is recorded":            {"undecided a", "unknown; open a"},
 		"What proves nothing of an order whose row is gone is nothing":            {"nothing a", "free"},
+		"An order whose row is gone is resolved as another":                       {"undecided a, pause, absent a", "free; last a"},
 		"The same finding once more changes nothing":                              {"begin a, undecided a, exists a, exists a", "created; "},
 		"The same finding that none exists once more changes nothing":             {"begin a, undecided a, wait, absent a, absent a", "free; last a"},
 		"The opposite finding is refused":                                         {"begin a, undecided a, exists a, wait, not unknown absent a", "created; "},
