@@ -292,6 +292,7 @@ func TestFinding_Validate(t *testing.T) {
 		{"with an invoice that is no JSON", exists("i-1"), pending, "Invoice", nil},
 		{"with an invoice that is too long", exists(`"` + long + `"`), pending, "Invoice", nil},
 		{"with the invoice of another order", exists(`{"invoice":{"orderId":"A-18"}}`), pending, "Invoice", nil},
+		{"with the invoice of another order, by a number", exists(`{"orderId":18}`), pending, "Invoice", nil},
 		{"about a free order", finding{}, gateway.OrderFree, "", gateway.ErrNotUnknown},
 		{"about a created order, without JSON", exists(""), created, "", gateway.ErrNotUnknown},
 	} {

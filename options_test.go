@@ -249,7 +249,7 @@ func TestCallOptions_refused(t *testing.T) {
 }
 
 // Each call has the key that the source returns at that time. The source is called once
-// per call, however many attempts it makes.
+// per call, however many attempts it makes, and knows the merchant by its name only.
 // I-28
 func TestWithAPIKeySource(t *testing.T) {
 	t.Parallel()
@@ -257,16 +257,22 @@ func TestWithAPIKeySource(t *testing.T) {
 		calls := 0
 		var sent []string
 		answers := []answer{saysStatus(500), withdrawalIn("PENDING"), withdrawalIn("PENDING"), respondWith(404, refused("unknown to key-number-3"))}
-		c := clientWithKeySource(t, "http://localhost", func(context.Context) (string, error) {
+		c := clientWithKeySource(t, "http://localhost", func(ctx context.Context) (string, error) {
 			calls++
+			call, _ := gateway.CallFromContext(ctx)
+			assert.Equal(t, []any{nil, "shop-1"}, []any{ctx.Value(guardContextKey{}), call.Merchant})
 			return fmt.Sprintf("key-number-%d", calls), nil
 		}, through(func(req *http.Request) (*http.Response, error) {
 			sent = append(sent, req.Header.Get("x-api-key"))
 			return answers[len(sent)-1]()
 		}))
-		require.NoError(t, withdrawal(t.Context(), c))
-		require.NoError(t, withdrawal(t.Context(), c))
-		assert.ErrorContains(t, withdrawal(t.Context(), c), `"unknown to [REDACTED]"`)
+		ctx := context.WithValue(t.Context(), guardContextKey{}, "shop-2")
+		for range 2 {
+			_, err := c.Withdrawal(ctx, requestID, gateway.WithMerchant("shop-1"))
+			require.NoError(t, err)
+		}
+		_, err := c.Withdrawal(ctx, requestID, gateway.WithMerchant("shop-1"))
+		assert.ErrorContains(t, err, `"unknown to [REDACTED]"`)
 		assert.Equal(t, []string{"key-number-1", "key-number-1", "key-number-2", "key-number-3"}, sent)
 	})
 }
