@@ -97,6 +97,26 @@ func TestMemoryGuard_Forget(t *testing.T) {
 	assert.Equal(t, gateway.OrderCreated, state)
 }
 
+// If the attempts of an order had different requests, it is not known which of them its invoice is for.
+func TestMemoryGuard_Resolve_differentRequests(t *testing.T) {
+	t.Parallel()
+	var g gateway.MemoryGuard
+	settle(t, &g, "A-17", gateway.OrderRecord{})
+	again := gateway.Order{Gateway: inMemoryURL, Request: order("A-17"), Resubmit: true}
+	otherPrice(&again.Request)
+	lease, err := g.Begin(t.Context(), again)
+	require.NoError(t, err)
+	again.Attempt = lease.Attempt
+	_, err = g.End(t.Context(), again, gateway.OrderRecord{Request: again.Request})
+	require.NoError(t, err)
+	o, err := g.Order(t.Context(), "", "A-17")
+	require.NoError(t, err)
+	require.NoError(t, g.Resolve(t.Context(), o, gateway.Finding{Exists: true, By: "anna"}))
+	known, state := ask(t, &g, "A-17")
+	assert.Equal(t, gateway.OrderCreated, state)
+	assert.Zero(t, known.Request)
+}
+
 // That no invoice exists is not accepted at once because somebody has set the clock.
 func TestMemoryGuard_Resolve_bothClocks(t *testing.T) {
 	t.Parallel()
