@@ -181,11 +181,12 @@ func TestResolveAll_race(t *testing.T) {
 
 // After a restore, the orders that the table has forgotten are marked, and all others stay as they are.
 func TestMark(t *testing.T) {
+	const forgotten = "8ee74576-0bcf-4bfa-9c0c-de1a8cc8fa6b" // the same in either case
 	inEach(t, func(t *testing.T, w testDB) {
 		g := w.guard(t)
 		g.inEachState(t)
 		var all []gateway.OrderStatus
-		for _, id := range []string{"created", "unknown", "free", "in flight", "forgotten", "forgotten"} {
+		for _, id := range []string{"created", "unknown", "free", "in flight", strings.ToUpper(forgotten), forgotten} {
 			all = append(all, gateway.OrderStatus{OrderID: id})
 		}
 		for _, want := range []int{2, 0} {
@@ -195,15 +196,17 @@ func TestMark(t *testing.T) {
 				t.Errorf("%d would be marked, %d are, %v, want %d", would, marked, err, want)
 			}
 		}
-		for id, want := range map[string]string{"created": "created", "unknown": "unknown", "free": "unknown", "in flight": "in flight", "forgotten": "unknown"} {
+		for id, want := range map[string]string{
+			"created": "created", "unknown": "unknown", "free": "unknown", "in flight": "in flight", forgotten: "unknown",
+		} {
 			if got := g.order(t, id).State.String(); got != want {
 				t.Errorf("%s is %s", id, got)
 			}
 		}
-		marked := g.order(t, "forgotten")
+		marked := g.order(t, strings.ToUpper(forgotten))
 		wantError(t, g.Resolve(t.Context(), marked, absent), gateway.ErrTooEarly)
 		check(t, g.Resolve(t.Context(), marked, gateway.Finding{By: "anna", Margin: 1}))
-		check(t, g.begins(t.Context(), "forgotten"))
+		check(t, g.begins(t.Context(), forgotten))
 	})
 }
 
