@@ -372,8 +372,8 @@ func TestCreateInvoice_earlyResponse(t *testing.T) {
 	}
 }
 
-// A retry of a read dials anew if there was no response, or one that another host may not give: neither an idle connection
-// that is dead nor the host that does not work is met again. Package attempt tests the connections.
+// A retry of a read dials anew if there was no response, or a response that another host may not give: neither a dead
+// connection nor the failing host is used again. Package attempt tests the connections.
 func TestClient_retryDialsAnew(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -41,8 +41,8 @@ func (s *shop) pay(w http.ResponseWriter, r *http.Request) {
 	case outcome == gateway.OutcomeNotSent, outcome == gateway.OutcomeRejected:
 		log.Print("no invoice was created: ", err)
 		http.Error(w, "This order cannot be paid at the moment.", http.StatusBadGateway)
-	default: // an invoice may exist
-		log.Print("look this order up at the gateway: ", err)
+	default: // an invoice may exist, or exists without its text
+		log.Printf("look order %q up at the gateway: %v", id, err)
 		http.Error(w, "We are checking your payment. Do not order again: we will write to you.", http.StatusAccepted)
 	}
 }

@@ -21,7 +21,7 @@ type guard func(context.Context) (sqlguard.PendingSummary, error)
 
 func (g guard) PendingSummary(ctx context.Context) (sqlguard.PendingSummary, error) { return g(ctx) }
 
-// pending is a guard with orders, the oldest of which is unknown for some time; for none without an order.
+// pending is a guard with so many orders. The oldest is unknown for the age.
 func pending(count int, age time.Duration) guard {
 	return func(context.Context) (sqlguard.PendingSummary, error) {
 		if count == 0 {

@@ -69,7 +69,7 @@ func askNext(ctx context.Context, client *gateway.Client, db *sql.DB, now int64,
 	return true, tx.Commit()
 }
 
-// A withdrawal that one process waited for is waited for by another after a crash. Its end is told until it is recorded.
+// After a crash another process waits for the withdrawal. It reports the end until the end is recorded.
 func Example_withdrawals() {
 	ctx := context.Background()
 	gw := gatewaytest.NewServer()

@@ -89,7 +89,7 @@ func TestMigrationSQL(t *testing.T) {
 	}
 }
 
-// Prune deletes old orders that are created or free, in batches, and none that is unknown or in flight.
+// Prune deletes old orders that are created or free, in batches. Unknown orders and orders in flight stay.
 func TestPrune(t *testing.T) {
 	inEach(t, func(t *testing.T, w testDB) {
 		g := w.guard(t)

@@ -28,7 +28,7 @@ type storedAttempt struct {
 	Name  int64 `json:"name,omitzero"`
 	Found bool  `json:"found,omitzero"` // a person has recorded the invoice
 	gateway.OrderRecord
-	Request *storedRequest `json:"request,omitzero"` // instead of that of the OrderRecord
+	Request *storedRequest `json:"request,omitzero"` // replaces the request of the OrderRecord
 	Invoice []byte         `json:"invoice,omitzero"`
 }
 

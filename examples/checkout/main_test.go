@@ -40,7 +40,7 @@ func ask(t *testing.T, c *checkout, method, target string) *httptest.ResponseRec
 	return w
 }
 
-// What the buyer is told. A second press of the button, also with another coin, creates no second invoice, and after an
+// The responses to the buyer. A second press of the button, also with another coin, creates no second invoice, and after an
 // invoice or a lost response it shows the same.
 func TestCheckout(t *testing.T) {
 	t.Parallel()

@@ -69,8 +69,7 @@ func FuzzResponse(f *testing.F) {
 	})
 }
 
-// assertErrorBounds asserts of an error its size, and of the error of a write what is
-// known of its outcome.
+// assertErrorBounds asserts the size of an error, and the outcome of a write's error.
 func assertErrorBounds(t *testing.T, s everycall.Call, status int, err error) {
 	t.Helper()
 	if err == nil {

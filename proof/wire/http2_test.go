@@ -180,7 +180,7 @@ func TestHTTP2_EveryBoundary(t *testing.T) {
 	check()
 }
 
-// bodyFrames counts the frames of a response's body, without the one that a fault followed.
+// bodyFrames counts the frames of a response's body, except the frame that a fault followed.
 func bodyFrames(server *faultserver.HTTP2) (count int) {
 	for _, where := range server.Passed() {
 		if where == faultserver.ResponseData {

@@ -27,7 +27,6 @@ type Daemon struct {
 	ready   string // what it logs then
 
 	mu   sync.Mutex
-	pid  int
 	halt func(signal string) // nil if it has been stopped
 }
 
@@ -68,18 +67,18 @@ func (d *Daemon) Start() (err error) {
 
 // Restart ends the server by a signal and starts it on the same data and port.
 func (d *Daemon) Restart(signal string) error {
-	d.End(signal)
+	d.quit(signal)
 	return d.run()
 }
 
 // Stop ends the server and removes its files.
 func (d *Daemon) Stop() {
-	d.End("")
+	d.quit("")
 	_ = os.RemoveAll(d.Dir)
 }
 
-// End ends the server by a signal; Stop removes its files.
-func (d *Daemon) End(signal string) {
+// quit ends the server by a signal; by none also removes its files.
+func (d *Daemon) quit(signal string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.halt != nil {
@@ -88,16 +87,9 @@ func (d *Daemon) End(signal string) {
 	}
 }
 
-// Process returns the process of the server.
-func (d *Daemon) Process() int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.pid
-}
-
 // script runs the server until it reads a signal for it. At the end of its input, which is
 // when this process ends, it removes the files too.
-const script = `dir=$1 end=$2; shift 2; exec 3<&0; "$@" </dev/null & echo "process $!" >&2; exec 2>/dev/null
+const script = `dir=$1 end=$2; shift 2; exec 3<&0; "$@" </dev/null & exec 2>/dev/null
 read -r signal <&3; kill -"${signal:-$end}" $!; wait $!; [ -n "$signal" ] || rm -rf "$dir"`
 
 // run starts the server and waits until it logs that it is ready.
@@ -121,15 +113,14 @@ func (d *Daemon) run() error {
 	}
 	overdue := time.AfterFunc(time.Minute, func() { _ = input.Close() })
 	defer overdue.Stop()
-	lines, logged, pid := bufio.NewScanner(log), "", 0
+	lines, logged := bufio.NewScanner(log), ""
 	for lines.Scan() {
 		logged += lines.Text() + "\n"
-		_, _ = fmt.Sscanf(lines.Text(), "process %d", &pid)
-		if pid > 0 && strings.Contains(logged, d.ready) {
+		if strings.Contains(logged, d.ready) {
 			drained.Go(func() { _, _ = io.Copy(io.Discard, log) })
 			d.mu.Lock()
 			defer d.mu.Unlock()
-			d.halt, d.pid = halt, pid
+			d.halt = halt
 			return nil
 		}
 	}

@@ -11,6 +11,3 @@ var errUnix = errors.New("tests start databases on Unix only")
 
 // accountFor returns an error.
 func accountFor(string, string) (*syscall.SysProcAttr, error) { return nil, errUnix }
-
-// Suspend returns an error.
-func (*Daemon) Suspend() (resume func(), err error) { return nil, errUnix }

@@ -6,9 +6,7 @@ import (
 	"errors"
 	"os"
 	"os/user"
-	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 )
 
@@ -29,35 +27,4 @@ func accountFor(name, dir string) (*syscall.SysProcAttr, error) {
 		return nil, err
 	}
 	return &syscall.SysProcAttr{Setpgid: true, Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}, nil
-}
-
-// Suspend stops the processes of the server, as a machine that stalls does, until resume.
-func (d *Daemon) Suspend() (resume func(), err error) {
-	err = syscall.Kill(d.Process(), syscall.SIGSTOP) // it starts no others from now on
-	processes := d.processes()
-	for _, pid := range processes {
-		_ = syscall.Kill(pid, syscall.SIGSTOP)
-	}
-	return func() {
-		for _, pid := range processes {
-			_ = syscall.Kill(pid, syscall.SIGCONT)
-		}
-	}, err
-}
-
-// processes returns the process of the server, and those that it has started.
-func (d *Daemon) processes() []int {
-	server := d.Process()
-	all := []int{server}
-	paths, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, path := range paths {
-		text, _ := os.ReadFile(path) // #nosec G304 -- of /proc: "pid (name) state ppid …"
-		_, rest, _ := strings.Cut(string(text), ") ")
-		fields := strings.Fields(rest)
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		if err == nil && len(fields) > 1 && fields[1] == strconv.Itoa(server) {
-			all = append(all, pid)
-		}
-	}
-	return all
 }

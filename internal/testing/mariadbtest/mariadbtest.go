@@ -53,9 +53,6 @@ func (s *Server) command(dir, port string) []string {
 	return args
 }
 
-// Kill ends the server as a crash does. Stop removes its files.
-func (s *Server) Kill() { s.End("KILL") }
-
 // DSN returns the data source name of a database, such as shop.
 func (s *Server) DSN(database string) string {
 	return "root@tcp(127.0.0.1:" + s.Port + ")/" + database

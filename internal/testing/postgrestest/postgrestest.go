@@ -66,9 +66,6 @@ func (s *Server) command(dir, port string) []string {
 	return args
 }
 
-// Kill ends the server without a checkpoint, as a crash does. Stop removes its files.
-func (s *Server) Kill() { s.End("QUIT") }
-
 // DSN returns the data source name of a database. Those of a new cluster are postgres,
 // template0 and template1.
 func (s *Server) DSN(database string) string {
