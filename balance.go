@@ -129,6 +129,20 @@ func (b *Balance) read(e envelope, q BalanceQuery, decode func(json.RawMessage) 
 	return explained(wrong, "WithBalanceDecoder reads another form")
 }
 
+// WithBalanceDecoder sets the function that reads the result of [Client.Balance], as [WithRatesDecoder] does
+// for rates. It may return a symbol several times, such as once for each network. If it cannot read an
+// amount, it must return an error: without that amount the total of the coin would be wrong. It also receives
+// one page of a paginated balance, and must return an error if it needs the others.
+func WithBalanceDecoder(decode func(result json.RawMessage) ([]BalanceAmount, error)) Option {
+	return func(cfg *config) error {
+		if decode == nil {
+			return badOption("WithBalanceDecoder", "must not be nil")
+		}
+		cfg.decodeBalance = decode
+		return nil
+	}
+}
+
 // page returns what says that a result may be one page of several: a meta that is not empty, or a member
 // beside the result whose name speaks of pages.
 func (e envelope) page() doc.Node {

@@ -264,35 +264,6 @@ func WithSuccessMessage(text string) Option {
 	}
 }
 
-// WithRatesDecoder sets the function that reads the result of [Client.ExchangeRates], in any form. It
-// receives the result as Raw has it, without keys, or the whole body if there is no envelope. It is not called
-// for null, [] or {}. It returns each symbol once; leave a missing price invalid. Its error is wrapped
-// in a [*DecodeError]. A symbol that is empty or returned twice, and an amount that a response cannot hold,
-// are errors too. Read prices into decimal.NullDecimal: in a decimal.Decimal, a missing price is zero.
-func WithRatesDecoder(decode func(result json.RawMessage) ([]Rate, error)) Option {
-	return func(cfg *config) error {
-		if decode == nil {
-			return badOption("WithRatesDecoder", "must not be nil")
-		}
-		cfg.decodeRates = decode
-		return nil
-	}
-}
-
-// WithBalanceDecoder sets the function that reads the result of [Client.Balance], as [WithRatesDecoder] does
-// for rates. It may return a symbol several times, such as once for each network. If it cannot read an
-// amount, it must return an error: without that amount the total of the coin would be wrong. It also receives
-// one page of a paginated balance, and must return an error if it needs the others.
-func WithBalanceDecoder(decode func(result json.RawMessage) ([]BalanceAmount, error)) Option {
-	return func(cfg *config) error {
-		if decode == nil {
-			return badOption("WithBalanceDecoder", "must not be nil")
-		}
-		cfg.decodeBalance = decode
-		return nil
-	}
-}
-
 // WithInvoiceDecoder sets the function that reads [Invoice.Details]. It receives the result as Raw has it, without
 // keys, or the whole body if there is no envelope. It has read an invoice if it returns no error, and an ID, an
 // Address or a PaymentURL. A 200 or 201 in which it reads an invoice proves that the invoice was created, whatever

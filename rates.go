@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -10,12 +9,10 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptogw/gateway/internal/doc"
-	"github.com/cryptogw/gateway/internal/endpoint"
 	"github.com/cryptogw/gateway/internal/money"
 	"github.com/cryptogw/gateway/internal/redact"
 )
@@ -109,6 +106,21 @@ func (r *ExchangeRates) read(e envelope, asOf time.Time, decode func(json.RawMes
 	}
 	r.Skipped = skippedIn(e.body.Doc())
 	return explained(wrong, "WithRatesDecoder reads another form")
+}
+
+// WithRatesDecoder sets the function that reads the result of [Client.ExchangeRates], in any form. It
+// receives the result as Raw has it, without keys, or the whole body if there is no envelope. It is not called
+// for null, [] or {}. It returns each symbol once; leave a missing price invalid. Its error is wrapped
+// in a [*DecodeError]. A symbol that is empty or returned twice, and an amount that a response cannot hold,
+// are errors too. Read prices into decimal.NullDecimal: in a decimal.Decimal, a missing price is zero.
+func WithRatesDecoder(decode func(result json.RawMessage) ([]Rate, error)) Option {
+	return func(cfg *config) error {
+		if decode == nil {
+			return badOption("WithRatesDecoder", "must not be nil")
+		}
+		cfg.decodeRates = decode
+		return nil
+	}
 }
 
 // checkRates returns why the rates of a caller's decoder are refused, or nil.
@@ -211,94 +223,6 @@ func priceIn(record, n doc.Node, upper string) decimal.NullDecimal {
 	return decimal.NewNullDecimal(amount)
 }
 
-// holdsNothing reports whether a result is an array or object without anything in it, which every form can be.
-func holdsNothing(result doc.Node) bool {
-	return (result.Kind() == '[' || result.Kind() == '{') && result.Len() == 0
-}
-
 func isFiat(name string) bool {
 	return strings.EqualFold(name, "usd") || strings.EqualFold(name, "eur")
-}
-
-// A Skipped is a record of a list, or a price in one, that could not be read.
-type Skipped struct {
-	Pointer     string `json:"pointer"`     // where in the response, as a JSON pointer such as "/result/7/maxWithdraw"
-	CoinSymbol  string `json:"coinSymbol"`  // the coin that the record names, at most 256 bytes; empty if it names none
-	NetworkName string `json:"networkName"` // the network, likewise
-	ID          string `json:"id,omitzero"` // the identifier of a pair of the listing, likewise
-	Reason      string `json:"reason"`      // in one line, with the value, such as: "12,5" is not a decimal number
-}
-
-const (
-	maxSkipped    = doc.MaxSkipped      // of one response; further ones are not known
-	maxName       = endpoint.MaxURLText // bytes of a name in a Skipped: no longer one can be asked for
-	maxQuotedName = 64                  // bytes of a name from a response in the text of an error
-)
-
-// skippedIn returns the records of a response that were skipped, or nil.
-func skippedIn(tree *doc.Doc) (all []Skipped) {
-	for _, note := range tree.Notes() {
-		if note.Kind == doc.Skipped {
-			symbol, _ := coinOf(note.Record)
-			all = append(all, Skipped{
-				note.Pointer, redact.Truncate(symbol, maxName), redact.Truncate(networkOf(note.Record), maxName),
-				redact.Truncate(note.Record.Member("id").Text(), maxName), printable(note.Reason()),
-			})
-		}
-	}
-	return all
-}
-
-var errNoCoin = errors.New("names no coin")
-
-// coinOf finds the symbol of a record's coin: under one of the usual names, in a record of the coin, or as the
-// name of the record itself. Two different symbols are an error.
-func coinOf(record doc.Node) (symbol string, err error) {
-	if name := record.Name(); isSymbol(name) {
-		symbol = name
-	}
-	for _, name := range [...]string{"symbol", "coinSymbol", "coin", "currency"} {
-		m := record.Member(name)
-		text := cmp.Or(m.Text(), m.Member("symbol").Text())
-		if text != "" && symbol != "" && !strings.EqualFold(text, symbol) {
-			return "", fmt.Errorf("is of the coin %q and of %q", redact.Truncate(symbol, maxQuotedName), redact.Truncate(text, maxQuotedName))
-		}
-		symbol = cmp.Or(symbol, text)
-	}
-	if symbol == "" {
-		return "", errNoCoin
-	}
-	return symbol, nil
-}
-
-// networkOf finds the name of a record's network: as text, or in a record of the network.
-func networkOf(record doc.Node) string {
-	m := record.Member("networkName", "network")
-	return cmp.Or(m.Text(), m.Member("name").Text())
-}
-
-// isSymbol reports whether a name can be a symbol, which is documented to be in upper
-// case: docs/interface.md, I-86.
-func isSymbol(name string) bool {
-	return name == strings.ToUpper(name) && strings.ContainsFunc(name, unicode.IsUpper)
-}
-
-// decoded calls the function of a caller's option.
-func decoded[T any](result doc.Node, option string, raw json.RawMessage, decode func(json.RawMessage) ([]T, error), check func([]T) error) ([]T, *doc.Error) {
-	all, err := decode(bytes.Clone(raw)) // which may change it
-	if err == nil {
-		err = check(all)
-	}
-	if err != nil {
-		return nil, &doc.Error{Pointer: result.Pointer(), Err: fmt.Errorf("the function of %s: %w", option, sanitize(err, result.Keys()))}
-	}
-	return append([]T{}, all...), nil // not nil
-}
-
-// explained adds advice to an error.
-func explained(wrong *doc.Error, help string) *doc.Error {
-	if wrong == nil {
-		return nil
-	}
-	return &doc.Error{Pointer: wrong.Pointer, Value: wrong.Value, Err: fmt.Errorf("%w; %s", wrong.Err, help)}
 }
