@@ -113,7 +113,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	req = req.WithContext(ctx)
 	if isWrite {
-		a.body.expires, a.body.caller = template.Expires, caller
+		a.body.expires, a.body.caller, a.body.begin = template.Expires, caller, template.Begin
 		a.body.text.Reset(template.Bytes)
 		req.Body = &a.body
 		defer a.body.Stop()

@@ -738,3 +738,42 @@ func TestTransport_callerEnds(t *testing.T) {
 		})
 	}
 }
+
+// Whoever decides when a write begins to send its body also decides when it ends: it ends with its context.
+func TestTransport_begin(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		begins bool
+		reads  int // of the body before the context ends; below zero for none
+		unread bool
+		err    string
+	}{
+		{"the context ends before the body is read", true, -1, true, "the flight is over"},
+		{"the context ends within the body", true, 1, false, "the flight is over"},
+		{"the context ends after the body", true, 2, false, "the flight is over"},
+		{"the body may not be read", false, 1, true, sealedText},
+	} {
+		inBubble(t, tt.name, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			asked := 0
+			req := newRequest(t, ctx, http.MethodPost, "http://gateway.test/a")
+			req.Body.(*attempt.Template).Begin = func() bool { asked++; return tt.begins }
+			_, _, failure := send(newTransport(tripper(func(req *http.Request) (*http.Response, error) {
+				assert.Zero(t, asked)
+				for range tt.reads {
+					if _, err := io.ReadFull(req.Body, make([]byte, 1)); err != nil {
+						return nil, err
+					}
+				}
+				cancel(errors.New("the flight is over"))
+				<-req.Context().Done()
+				return nil, req.Context().Err()
+			})), req)
+			require.NotNil(t, failure)
+			assert.EqualError(t, failure, tt.err)
+			assert.Equal(t, tt.unread, failure.Unread)
+			assert.Equal(t, min(max(tt.reads, 0), 1), asked, "once")
+		})
+	}
+}

@@ -15,10 +15,10 @@ func (detached) Err() error            { return nil }
 
 // callerEnded ends a write after its caller's context has ended. If the body was read for sending,
 // cancelling does not end it: it goes on until it has a response, for as long as its own ctx, or until
-// the deadline of the caller's context.
+// the deadline of the caller's context. With Begin, whoever sets it decides when the context ends.
 func (a *attempt) callerEnded(ctx, caller context.Context) {
 	why := context.Cause(caller)
-	if !a.body.Seal() && errors.Is(caller.Err(), context.Canceled) {
+	if !a.body.Seal() && a.body.begin == nil && errors.Is(caller.Err(), context.Canceled) {
 		deadline, bounded := caller.Deadline()
 		if !bounded {
 			return

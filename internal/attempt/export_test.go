@@ -8,3 +8,10 @@ func NewBody(text []byte, expires time.Time) *Body {
 	b.text.Reset(text)
 	return b
 }
+
+// BodyThatBegins returns a body that reads text once begin allows it.
+func BodyThatBegins(text []byte, begin func() bool) *Body {
+	b := &Body{begin: begin}
+	b.text.Reset(text)
+	return b
+}

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"sync/atomic"
+	"sync"
 	"time"
 )
 
@@ -13,6 +13,12 @@ import (
 type Template struct {
 	Bytes   []byte
 	Expires time.Time // no attempt begins to send it after this; zero for never
+
+	// Begin decides whether an attempt may send it, at the first read of its [Body]. Either Begin returns true and
+	// the body counts as read, or nothing of it is ever read. It is called once an attempt, and must not wait.
+	// With Begin, an attempt ends at once with its context, before the first read and after it. Without Begin,
+	// cancelling does not end it after the first read, and a deadline does.
+	Begin func() bool
 }
 
 // Read implements [io.Reader].
@@ -21,9 +27,11 @@ func (t *Template) Read([]byte) (int, error) { return 0, errSealed }
 // Close does nothing.
 func (t *Template) Close() error { return nil }
 
-// States of a Body: fresh, read and stopped, or fresh and sealed.
+// A state of a Body: fresh, read and stopped, or fresh and sealed.
+type state int
+
 const (
-	fresh int32 = iota
+	fresh state = iota
 	read
 	sealed  // never read
 	stopped // read, and not any more
@@ -35,21 +43,33 @@ var errSealed = errors.New("gateway: the attempt is over")
 // it was read. What was never read was never sent, whatever an error reports, and once
 // sealed it never will be.
 type Body struct {
-	state   atomic.Int32
 	expires time.Time       // no reading begins after this; zero for never
 	caller  context.Context // no reading begins after it has ended; nil for none
-	text    bytes.Reader
+	begin   func() bool     // decides whether reading begins; nil for always
+
+	mu    sync.Mutex
+	state state
+	text  bytes.Reader
 }
 
 // Read implements [io.Reader]. It marks the body as read before it returns a byte.
 func (b *Body) Read(p []byte) (int, error) {
-	if HasPassed(b.expires) || b.caller != nil && b.caller.Err() != nil {
-		b.state.CompareAndSwap(fresh, sealed)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.state == fresh {
+		b.state = sealed
+		if b.mayBegin() {
+			b.state = read
+		}
 	}
-	if !b.state.CompareAndSwap(fresh, read) && b.state.Load() != read {
+	if b.state != read {
 		return 0, errSealed
 	}
 	return b.text.Read(p)
+}
+
+func (b *Body) mayBegin() bool {
+	return !HasPassed(b.expires) && (b.caller == nil || b.caller.Err() == nil) && (b.begin == nil || b.begin())
 }
 
 // Close does nothing: closing is not reading.
@@ -57,13 +77,23 @@ func (b *Body) Close() error { return nil }
 
 // Seal reports whether the body was never read, and ensures that it never is.
 func (b *Body) Seal() bool {
-	return b.state.CompareAndSwap(fresh, sealed) || b.state.Load() == sealed
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.state == fresh {
+		b.state = sealed
+	}
+	return b.state == sealed
 }
 
 // Stop ends the reading: a transport that outlives its attempt gets nothing more of the body.
 func (b *Body) Stop() {
-	if !b.Seal() {
-		b.state.CompareAndSwap(read, stopped)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch b.state {
+	case fresh:
+		b.state = sealed
+	case read:
+		b.state = stopped
 	}
 }
 

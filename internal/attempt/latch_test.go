@@ -2,6 +2,7 @@ package attempt_test
 
 import (
 	"io"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -89,6 +90,32 @@ func TestBody_race(t *testing.T) {
 		}
 		assert.Equal(t, want, <-read)
 		assert.Equal(t, want == sealedText, b.Seal(), "the first report stays true")
+	}
+}
+
+// When a deadline and the first byte race, one wins: who decides at the deadline that nothing is sent is right.
+func TestBody_raceWithDeadline(t *testing.T) {
+	t.Parallel()
+	for range 2000 {
+		var mu sync.Mutex
+		begun, over := false, false
+		b := attempt.BodyThatBegins([]byte("body"), func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			begun = !over
+			return begun
+		})
+		read := make(chan string)
+		go func() {
+			text, err := io.ReadAll(b)
+			read <- string(text) + textOf(err)
+		}()
+		mu.Lock()
+		over = !begun
+		want := map[bool]string{true: sealedText, false: "body"}[over]
+		mu.Unlock()
+		assert.Equal(t, want, <-read)
+		assert.Equal(t, over, b.Seal())
 	}
 }
 
