@@ -102,7 +102,7 @@ func (c *Client) Balance(ctx context.Context, q BalanceQuery, opts ...CallOption
 		undocumented: true,
 	}}
 	call.decode = func(e envelope) *doc.Error { return b.read(e, q, c.cfg.decodeBalance) }
-	if err := call.run(ctx, opts); err != nil {
+	if err := call.get(ctx, opts); err != nil {
 		return nil, err
 	}
 	return b, nil
@@ -126,7 +126,7 @@ func (b *Balance) read(e envelope, q BalanceQuery, decode func(json.RawMessage) 
 		}
 	}
 	b.Skipped = skippedIn(e.body.Doc())
-	return explained(wrong, "WithBalanceDecoder reads another form")
+	return withAdvice(wrong, "WithBalanceDecoder reads another form")
 }
 
 // WithBalanceDecoder sets the function that reads the result of [Client.Balance], as [WithRatesDecoder] does

@@ -25,7 +25,7 @@ import (
 	"github.com/cryptogw/gateway/internal/redact"
 )
 
-// An operation describes the request of a method: route, arguments, place of the key, payload.
+// An operation describes the request of a method: route, arguments, place of the key.
 type operation struct {
 	name             string
 	route            string    // each {name} is replaced by an argument
@@ -33,10 +33,10 @@ type operation struct {
 	query            []endpoint.Param
 	expectID         string // the identifier that the record in the response must have; empty for any
 	key              keyPlace
-	sendsContentType bool            // also for a read
-	invoice          *InvoiceRequest // the payload of a POST; nil for a read
-	undocumented     bool            // whether the form of the result is not documented
-	once             bool            // whether only one attempt is made
+	sendsContentType bool                                    // also for a read
+	undocumented     bool                                    // whether the form of the result is not documented
+	once             bool                                    // whether only one attempt is made
+	statusIn         func(result doc.Node, id string) string // the status in a result that cannot be decoded; nil for none
 }
 
 // namesNothing reports whether neither the path nor the query can name a record.
@@ -51,11 +51,23 @@ const (
 	keyInBody
 )
 
+// A write is the payload of a call that creates something. Such a call is attempted again only if nothing of it was
+// sent, or if it is declared that a repetition does no harm.
+type write interface {
+	// encode returns the body of the request.
+	encode(key string) []byte
+	// read reads a response of 2xx. It reports whether that is a refusal, or returns why it proves nothing.
+	read(e envelope) (isRefusal bool, wrong *doc.Error)
+	// isIn reports whether an error response has what the call creates.
+	isIn(e envelope) bool
+}
+
 // A call is one use of an operation: the request, and the state of its attempts.
 type call struct {
 	client    *Client
 	operation operation
-	decode    func(envelope) *doc.Error // reads the result of a response into the result of the method
+	decode    func(envelope) *doc.Error // reads the result of a response into the result of the method; nil for a write
+	write     write                     // nil for a read
 
 	cfg       callConfig
 	badOption *ArgumentError  // the error of its options; nil for none
@@ -63,27 +75,37 @@ type call struct {
 	url       url.URL
 	key       redact.Secret
 	redactor  redact.Redactor // removes every key that a response may repeat
+	expires   time.Time       // no write begins after this; zero for never
 
-	library  retryablehttp.Client // makes the attempts
-	started  time.Time            // when the call began
-	attempts int                  // how many attempts began
-	begun    time.Time            // when the last one began
-	response response             // of the last one
-	status   int                  // of the last response of any attempt; 0 for none
-	failure  callError            // of the last one; nil for none
-	next     attempt.Next         // whether another one follows
-	order    orderOfCall          // of an invoice
+	library      retryablehttp.Client // makes the attempts
+	started      time.Time            // when the call began
+	attempts     int                  // how many attempts began
+	begun        time.Time            // when the last one began
+	response     response             // of the last one
+	status       int                  // of the last response of any attempt; 0 for none
+	failure      callError            // of the last one; nil for none
+	next         attempt.Next         // whether another one follows
+	unknownSince time.Time            // when the first attempt of a write began whose outcome is unknown; zero for none
+	ended        Call                 // what observers receive beside the error
 }
 
-// A response keeps parts of the response to an attempt.
-type response struct {
-	status int       // 0 when none came
-	asOf   time.Time // when it was read, less its age
-	body   []byte    // its beginning, without keys, if it failed an invoice
-	drift  []Drift   // where it differs from docs/interface.md
+// What an attempt has sent, as far as that is proved.
+type sent int8
 
-	unread    bool  // no byte of the invoice was read for sending, so none was sent
-	ambiguous error // why it may not be the response to the invoice; nil if it is
+const (
+	sentNothing  sent = iota // nothing of the body of a write, which is sealed
+	sentMaybe                // a request that may have reached the service
+	sentAnswered             // a request, or a part of one: a response came
+)
+
+// A response keeps what is known of an attempt.
+type response struct {
+	sent      sent
+	status    int       // 0 when no response came
+	asOf      time.Time // when it was read, less its age
+	body      []byte    // its beginning, without keys, if it failed a write
+	drift     []Drift   // where it differs from docs/interface.md
+	ambiguous error     // why it may not be the response to the write; nil if it is
 }
 
 // do makes a call whose result has a documented form, which read reads.
@@ -96,41 +118,53 @@ func do[T any](ctx context.Context, client *Client, what operation, read func(do
 		}
 		return wrong
 	}}
-	if err := c.run(ctx, opts); err != nil {
+	if err := c.get(ctx, opts); err != nil {
 		return *new(T), err
 	}
 	return result, nil
 }
 
-// errPanicked is the error that an [Observer] and an [OrderGuard] receive if a panic or a Goexit in
+// errAborted is the error that an [Observer] and an [OrderGuard] receive if a panic or a Goexit in
 // the caller's code ends the call.
-var errPanicked = errors.New("gateway: a panic has ended the call")
+var errAborted = errors.New("gateway: a panic has ended the call")
 
-// run makes the call: the only way from a method to the wire and back.
-func (c *call) run(ctx context.Context, opts []CallOption) (err error) {
-	c.started = time.Now()
+// get makes a read.
+func (c *call) get(ctx context.Context, opts []CallOption) (err error) {
+	if err := c.accept(ctx, opts); err != nil {
+		return err
+	}
+	c.begin(ctx)
+	err = errAborted // until the call returns
+	defer func() { c.observeEnd(err) }()
+	if c.badOption != nil {
+		return c.badOption
+	}
+	if err := c.address(); err != nil {
+		return err
+	}
+	if err := c.resolveKey(); err != nil {
+		return err
+	}
+	return c.send()
+}
+
+// accept applies the options of the call, and refuses a client that [New] has not made, and a nil context.
+func (c *call) accept(ctx context.Context, opts []CallOption) error {
 	c.badOption = c.cfg.apply(c.operation.name, opts)
 	if name, reason := c.client.check(ctx); reason != "" {
 		return c.refuse(name, reason)
 	}
-	if c.operation.invoice != nil { // until the observers have its end
-		c.client.orders.begin()
-		defer c.client.orders.end()
-	}
+	return nil
+}
+
+// begin runs the Start of the observers.
+func (c *call) begin(ctx context.Context) {
+	c.started = time.Now()
 	if c.cfg.key == nil { // another key is another merchant's
 		c.cfg.merchant = cmp.Or(c.cfg.merchant, c.client.cfg.defaults.merchant)
 	}
 	c.redactor = c.client.redactorOf(&c.cfg)
 	c.ctx = c.observeStart(context.WithValue(ctx, callKey{}, c))
-	err = errPanicked // until the call returns
-	defer func() { c.observeEnd(err) }()
-	if err := c.prepare(); err != nil {
-		return err
-	}
-	if c.operation.invoice != nil {
-		return c.sendOrder()
-	}
-	return c.send()
 }
 
 // redactorOf returns a redactor of the client's key, and of the key in the options of a call.
@@ -141,18 +175,12 @@ func (c *Client) redactorOf(cfg *callConfig) redact.Redactor {
 	return c.redactor.With(*cfg.key)
 }
 
-// prepare checks the options and arguments of a call, and completes its request.
-func (c *call) prepare() error {
-	if c.badOption != nil && c.operation.invoice == nil {
-		return c.badOption
-	}
+// address completes the URL of the request.
+func (c *call) address() error {
 	if name, reason := c.client.base.URL(&c.url, c.operation.route, c.operation.args[:], c.operation.query); reason != "" {
 		return c.refuse(name, reason)
 	}
-	if c.operation.invoice != nil {
-		return c.prepareOrder()
-	}
-	return c.resolveKey()
+	return nil
 }
 
 // check returns why a call with this client or context is refused.
@@ -195,7 +223,7 @@ func (c *call) keyFromSource() error {
 		return c.contextEnded(PhaseStart)
 	}
 	timeout := c.client.cfg.retry.AttemptTimeout
-	if c.operation.invoice != nil {
+	if c.write != nil {
 		timeout = c.client.cfg.retry.InvoiceTimeout
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, timeout)
@@ -240,10 +268,19 @@ func (c *call) send() error {
 	if response := c.cfg.response; response != nil {
 		response.StatusCode, response.Attempts, response.Duration = c.status, c.attempts, time.Since(c.started)
 	}
-	if c.failure != nil && !c.order.unknownSince.IsZero() {
-		return c.outcomeUnknown(c.failure)
-	}
 	return c.failed()
+}
+
+// sleep waits, or returns the error of a context that has ended.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // failed returns the failure of the last attempt, or nil.
@@ -255,13 +292,14 @@ func (c *call) failed() error {
 }
 
 // newHTTPRequest returns the request of all attempts. The body of each is made from its
-// [attempt.Template]. It has no GetBody: with it, net/http would send an invoice again by itself.
+// [attempt.Template]. It has no GetBody: with it, net/http would send a write again by itself.
 func (c *call) newHTTPRequest() *http.Request {
 	req := c.client.request.WithContext(c.ctx)
 	req.URL = &c.url
-	if c.operation.invoice != nil {
-		text := c.order.Request.encode(c.key.Reveal(), c.client.cfg.format)
-		req.Method, req.Body, req.ContentLength = http.MethodPost, &attempt.Template{Bytes: text, Expires: c.order.expires}, int64(len(text))
+	if c.write != nil {
+		text := c.write.encode(c.key.Reveal())
+		req.Method, req.ContentLength = http.MethodPost, int64(len(text))
+		req.Body = &attempt.Template{Bytes: text, Expires: c.expires}
 	}
 	return req
 }
@@ -269,7 +307,7 @@ func (c *call) newHTTPRequest() *http.Request {
 // beforeAttempt begins an attempt: a hook of go-retryablehttp.
 func (c *call) beforeAttempt(_ retryablehttp.Logger, req *http.Request, _ int) {
 	req.Header = c.newHeader()
-	if c.attempts > 0 && c.operation.invoice == nil && (c.response.status == 0 || attempt.IsHostFailure(c.response.status)) {
+	if c.attempts > 0 && c.write == nil && (c.response.status == 0 || attempt.IsHostFailure(c.response.status)) {
 		c.client.refresh()
 	}
 	c.attempts++
@@ -281,7 +319,7 @@ func (c *call) beforeAttempt(_ retryablehttp.Logger, req *http.Request, _ int) {
 func (c *call) newHeader() http.Header {
 	header := make(http.Header, 5)
 	header["Accept"], header["User-Agent"] = []string{"application/json"}, []string{c.client.cfg.userAgent}
-	if c.operation.invoice == nil { // a cache may have old prices, and balances of others
+	if c.write == nil { // a cache may have old prices, and balances of others
 		header["Cache-Control"] = []string{"no-cache"}
 	}
 	for _, set := range [...]http.Header{c.client.cfg.defaults.header, c.cfg.header} {
@@ -289,7 +327,7 @@ func (c *call) newHeader() http.Header {
 			header[name] = slices.Clone(values)
 		}
 	}
-	if c.operation.sendsContentType || c.operation.invoice != nil {
+	if c.operation.sendsContentType || c.write != nil {
 		header["Content-Type"] = []string{"application/json"}
 	}
 	if c.operation.key == keyInHeader || c.operation.key == keyNowhere && c.client.cfg.keyOnPublic && !c.key.IsEmpty() {
@@ -306,7 +344,14 @@ func (c *call) afterAttempt(_ context.Context, resp *http.Response, err error) (
 	} else {
 		c.failure = c.receive(resp)
 	}
-	c.next = c.whatFollows()
+	if c.failure == nil {
+		c.client.retrier.Succeeded(c.attempts, c.next)
+		c.next = attempt.Next{}
+	} else {
+		c.noteUnknown()
+		c.next = c.whatFollows()
+		annotate(c.failure, c.next.Note)
+	}
 	c.reportAttempt()
 	return c.next.Wait > 0, nil
 }
@@ -316,51 +361,55 @@ func (c *call) waitForNext(time.Duration, time.Duration, int, *http.Response) ti
 	return c.next.Wait
 }
 
-// whatFollows decides whether another attempt follows, and when.
+// noteUnknown remembers the first attempt of a write whose outcome is unknown: no later attempt proves anything about
+// that one.
+func (c *call) noteUnknown() {
+	if c.write != nil && c.failure.decided().outcome == OutcomeUnknown && c.unknownSince.IsZero() {
+		c.unknownSince = c.begun
+	}
+}
+
+// whatFollows decides whether another attempt follows the failed one, and when.
 func (c *call) whatFollows() attempt.Next {
-	if c.failure == nil {
-		c.client.retrier.Succeeded(c.attempts, c.next)
-		return attempt.Next{}
-	}
 	decision := c.failure.decided()
-	if c.operation.invoice != nil && decision.outcome == OutcomeUnknown && c.order.unknownSince.IsZero() {
-		c.order.unknownSince = c.begun
-	}
 	failed := attempt.Failure{Retry: decision.transient && c.ctx.Err() == nil && c.mayRepeat(decision)}
 	if refusal, ok := c.failure.(*APIError); ok {
 		failed.Throttled, failed.After = attempt.IsThrottled(refusal.StatusCode), refusal.RetryAfter
 		failed.Free = refusal.StatusCode == http.StatusTooManyRequests // the service itself counts requests
 	}
 	deadline, _ := c.ctx.Deadline()
-	next := c.client.retrier.Next(c.attempts, failed, deadline)
-	switch failure := c.failure.(type) {
-	case *TransportError:
-		failure.note = next.Note
-	case *APIError:
-		failure.note = next.Note
-	}
-	return next
+	return c.client.retrier.Next(c.attempts, failed, deadline)
 }
 
-// mayRepeat reports whether another attempt is safe. An invoice is attempted again only if it is
+// annotate adds to a failure why no other attempt follows.
+func annotate(failure callError, note string) {
+	switch failure := failure.(type) {
+	case *TransportError:
+		failure.note = note
+	case *APIError:
+		failure.note = note
+	}
+}
+
+// mayRepeat reports whether another attempt is safe. A write is attempted again only if it is
 // proved that nothing of it was sent, or with [WithIdempotentOrders].
 func (c *call) mayRepeat(failed decision) bool {
 	switch {
-	case c.operation.invoice == nil:
+	case c.write == nil:
 		return !c.operation.once
-	case !c.order.unknownSince.IsZero():
+	case !c.unknownSince.IsZero():
 		return c.client.cfg.idempotent
 	default:
 		return failed.outcome == OutcomeNotSent
 	}
 }
 
-// decide returns what a failed attempt means for the call. The proved outcome applies to an invoice only.
+// decide returns what a failed attempt means for the call. The proved outcome applies to a write only.
 func (c *call) decide(proved Outcome, transient bool) decision {
-	if c.operation.invoice == nil {
+	if c.write == nil {
 		return decision{outcome: OutcomeNotSent, retryable: transient, transient: transient}
 	}
-	if !c.order.unknownSince.IsZero() {
+	if !c.unknownSince.IsZero() {
 		proved = OutcomeUnknown
 	}
 	safe := proved == OutcomeNotSent || proved == OutcomeRejected
@@ -370,9 +419,11 @@ func (c *call) decide(proved Outcome, transient bool) decision {
 // noResponse makes the error of an attempt without a response.
 func (c *call) noResponse(err error) callError {
 	cause, _ := errors.AsType[*attempt.Error](err) // a Transport returns no other
-	c.response.unread = cause.Unread
+	if !cause.Unread {
+		c.response.sent = sentMaybe
+	}
 	if errors.Is(cause, attempt.ErrExpired) {
-		return c.transportError(PhaseOrder, errLeaseExpired, false)
+		return c.transportError(PhaseOrder, attempt.ErrExpired, false)
 	}
 	return c.transportError(Phase(cause.Phase.String()), sanitize(cause.Err, c.redactor), cause.Retryable())
 }
@@ -383,10 +434,10 @@ func (c *call) contextEnded(phase Phase) *TransportError {
 }
 
 // isEnded reports whether the context of the call ended its last step. Cancelling does not end an attempt
-// whose invoice was read for sending.
+// of a write that was read for sending.
 func (c *call) isEnded() bool {
-	isSent := c.operation.invoice != nil && c.attempts > 0 && !c.response.unread
-	return c.ctx.Err() != nil && (!isSent || !errors.Is(c.ctx.Err(), context.Canceled))
+	goesOn := c.write != nil && c.response.sent != sentNothing && errors.Is(c.ctx.Err(), context.Canceled)
+	return c.ctx.Err() != nil && !goesOn
 }
 
 // transportError makes the error of a call, or of an attempt, without a usable response. If the
@@ -398,15 +449,17 @@ func (c *call) transportError(phase Phase, err error, transient bool) *Transport
 		timeout = errors.Is(c.ctx.Err(), context.DeadlineExceeded)
 	}
 	proved := OutcomeUnknown
-	if c.status == 0 && (c.attempts == 0 || c.response.unread) {
+	if c.response.sent == sentNothing {
 		proved = OutcomeNotSent
 	}
-	failure := &TransportError{Operation: c.operation.name, Phase: phase, Attempts: c.attempts, LastStatus: c.status, Err: err, timeout: timeout}
 	d := c.decide(proved, transient)
-	failure.Outcome, failure.transient = d.outcome, d.transient
-	// A call that sent nothing may be made again, whatever the reason, unless its context has ended.
-	failure.Retryable = d.retryable || d.outcome == OutcomeNotSent && c.status == 0 && c.ctx.Err() == nil
-	return failure
+	if c.response.sent != sentAnswered && d.outcome == OutcomeNotSent && c.ctx.Err() == nil {
+		d.retryable = true // a call that did nothing may be made again, whatever the reason
+	}
+	return &TransportError{
+		Operation: c.operation.name, Phase: phase, Attempts: c.attempts, LastStatus: c.status, Err: err,
+		Outcome: d.outcome, Retryable: d.retryable, transient: d.transient, timeout: timeout,
+	}
 }
 
 // How much of a response an error keeps, in bytes.
@@ -424,11 +477,9 @@ const (
 )
 
 // receive reads the response to an attempt, and returns why it is a failure.
-func (c *call) receive(resp *http.Response) (failure callError) {
+func (c *call) receive(resp *http.Response) callError {
 	body := resp.Body.(*attempt.Result)
 	defer func() { _ = body.Close() }() // go-retryablehttp finds it empty
-	c.status = resp.StatusCode
-	c.response = response{status: resp.StatusCode, asOf: time.Now().Add(-ageOf(resp.Header)), unread: body.Unread, ambiguous: body.Ambiguous}
 	text := bytes.TrimPrefix(body.Text(), []byte(byteOrderMark))
 	tree := c.client.trees().Get().(*doc.Doc)
 	tree.Reset()
@@ -437,28 +488,15 @@ func (c *call) receive(resp *http.Response) (failure callError) {
 			c.client.trees().Put(tree)
 		}
 	}()
-
-	var e envelope
-	switch {
-	case resp.StatusCode >= 400:
-		e, failure = c.readError(tree, resp, text, body.Err)
-	case resp.StatusCode >= 300:
-		failure = c.transportError(PhaseWait, c.redirect(resp), false)
-	case resp.StatusCode < 200:
-		failure = c.transportError(PhaseWait, fmt.Errorf("status %d is not a response", resp.StatusCode), false)
-	case body.Err != nil:
-		e, _ = c.open(tree, text)
-		failure = c.bodyError(resp, body.Err, text)
-	default:
-		e, failure = c.readResult(tree, resp, text)
+	c.status = resp.StatusCode
+	c.response = response{
+		sent: sentAnswered, status: resp.StatusCode, asOf: time.Now().Add(-ageOf(resp.Header)), ambiguous: body.Ambiguous,
 	}
-	if failure == nil && body.Unread {
-		failure = c.transportError(PhaseWait, errUnsentSuccess, false)
+	e, failure := c.readResponse(tree, resp, text, body.Err)
+	if failure == nil {
+		failure = c.unrelated(body)
 	}
-	if failure == nil && body.Ambiguous != nil {
-		failure = c.transportError(PhaseWait, body.Ambiguous, false)
-	}
-	if failure != nil && c.operation.invoice != nil {
+	if failure != nil && c.write != nil {
 		c.response.body = c.redactor.Snippet(text, maxSnippet)
 	}
 	if c.cfg.response != nil {
@@ -466,6 +504,35 @@ func (c *call) receive(resp *http.Response) (failure callError) {
 		c.cfg.response.Skipped = skippedIn(tree)
 	}
 	return failure
+}
+
+// readResponse reads a response by its status. Lost says why its body is not whole; nil if it is.
+func (c *call) readResponse(tree *doc.Doc, resp *http.Response, text []byte, lost error) (e envelope, failure callError) {
+	switch status := resp.StatusCode; {
+	case status >= 400:
+		return c.readError(tree, resp, text, lost)
+	case status >= 300:
+		return e, c.transportError(PhaseWait, c.redirect(resp), false)
+	case status < 200:
+		return e, c.transportError(PhaseWait, fmt.Errorf("status %d is not a response", status), false)
+	case lost != nil:
+		e, _ = c.open(tree, text)
+		return e, c.bodyError(resp, lost, text)
+	default:
+		return c.readResult(tree, resp, text)
+	}
+}
+
+// unrelated returns why a success may not be the response to the write, or nil.
+func (c *call) unrelated(body *attempt.Result) callError {
+	switch {
+	case body.Unread:
+		return c.transportError(PhaseWait, errUnsentSuccess, false)
+	case body.Ambiguous != nil:
+		return c.transportError(PhaseWait, body.Ambiguous, false)
+	default:
+		return nil
+	}
 }
 
 // errUnsentSuccess is the error of a success that came without the invoice having been read.
@@ -485,7 +552,7 @@ func (c *call) open(tree *doc.Doc, text []byte) (envelope, *doc.Error) {
 func (c *call) readError(tree *doc.Doc, resp *http.Response, text []byte, lost error) (envelope, *APIError) {
 	e, wrong := c.open(tree, text)
 	said := readRefusal(e, wrong)
-	said.doubtful = said.doubtful || lost != nil || c.operation.invoice != nil && c.decodesInvoice(e)
+	said.doubtful = said.doubtful || lost != nil || c.write != nil && c.write.isIn(e)
 	failure := c.apiError(resp, e, text, said)
 	if lost != nil && !errors.Is(lost, attempt.ErrTooLarge) {
 		failure.lost = sanitize(lost, c.redactor)
@@ -499,8 +566,8 @@ func (c *call) readResult(tree *doc.Doc, resp *http.Response, text []byte) (enve
 	isRefusal := false
 	switch {
 	case wrong != nil:
-	case c.operation.invoice != nil:
-		isRefusal, wrong = c.readInvoice(e)
+	case c.write != nil:
+		isRefusal, wrong = c.write.read(e)
 	default:
 		if isRefusal = e.isRefusal(); !isRefusal {
 			wrong = c.decode(e)
@@ -516,8 +583,8 @@ func (c *call) readResult(tree *doc.Doc, resp *http.Response, text []byte) (enve
 		return e, c.apiError(resp, e, text, refusal{message: e.said()})
 	case wrong != nil:
 		failure := c.decodeError(resp, wrong, text, false)
-		if c.operation.name == OpWithdrawal && !wrong.Syntax && !errors.Is(wrong.Err, doc.ErrMismatch) {
-			failure.status = withdrawalStatusIn(e.result, c.operation.expectID)
+		if c.operation.statusIn != nil && !wrong.Syntax && !errors.Is(wrong.Err, doc.ErrMismatch) {
+			failure.status = c.operation.statusIn(e.result, c.operation.expectID)
 		}
 		return e, failure
 	default:
@@ -599,12 +666,15 @@ func (c *call) decodeError(resp *http.Response, wrong *doc.Error, body []byte, t
 	} else if c.redactor.Contains(err.Error()) {
 		err = sanitize(err, c.redactor) // it quotes the response
 	}
+	if encoding := resp.Header.Get("Content-Encoding"); encoding != "" {
+		encoding = redact.Truncate(c.redactor.Text(encoding), maxContentType)
+		err = fmt.Errorf("Content-Encoding %q, which was not asked for: %w", encoding, err)
+	}
 	d := c.decide(OutcomeUnknown, transient)
 	return &DecodeError{
 		Operation: c.operation.name, StatusCode: resp.StatusCode, Outcome: d.outcome, Retryable: d.retryable, transient: d.transient,
-		ContentType:     redact.Truncate(c.redactor.Text(resp.Header.Get("Content-Type")), maxContentType),
-		ContentEncoding: redact.Truncate(c.redactor.Text(resp.Header.Get("Content-Encoding")), maxContentType),
-		Pointer:         wrong.Pointer, Value: wrong.Value, Body: c.redactor.Snippet(body, maxSnippet), Err: err,
+		ContentType: redact.Truncate(c.redactor.Text(resp.Header.Get("Content-Type")), maxContentType),
+		Pointer:     wrong.Pointer, Value: wrong.Value, Body: c.redactor.Snippet(body, maxSnippet), Err: err,
 	}
 }
 

@@ -59,14 +59,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/http"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	"github.com/cryptogw/gateway/internal/attempt"
 	"github.com/cryptogw/gateway/internal/doc"
@@ -208,7 +207,7 @@ func (c *Client) checkGateway(ctx context.Context) error {
 		_, wrong := e.undocumented(c.cfg.decodeBalance != nil && !c.cfg.keyless)
 		return wrong
 	}}
-	err := check.run(ctx, nil)
+	err := check.get(ctx, nil)
 	if refusal, ok := err.(*APIError); ok && refusal.StatusCode == http.StatusNotFound && refusal.said.enveloped && !c.cfg.keyless {
 		return nil // there is no balance, and the key was accepted
 	}
@@ -414,72 +413,39 @@ func APIKeyFile(name string) func(context.Context) (string, error) {
 // readKey returns the key in a file. An error does not name the file: the name could be a key in
 // the wrong variable.
 func readKey(name string) (string, error) {
-	text, err := readStart(name, endpoint.MaxAPIKeyFile)
-	if err != nil {
-		return "", err
+	info, err := os.Stat(name) // #nosec G304 G703 -- whoever sets the environment, or calls APIKeyFile, chooses the file
+	switch {
+	case err == nil && !info.Mode().IsRegular(): // a pipe without a writer would block
+		return "", errors.New("the file cannot be read: it is not a regular file")
+	case err == nil && info.Size() > int64(endpoint.MaxAPIKeyFile):
+		return "", errors.New("the key in the file is longer than 4,096 bytes")
 	}
-	key := strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r")
-	switch reason := endpoint.APIKey(key); {
-	case strings.ContainsAny(key, "\r\n"):
-		return "", errors.New("the file has several lines: write the key alone")
-	case keyMistake(key) != "":
-		return "", errors.New("the file has " + keyMistake(key))
-	case reason != "":
+	text, err := os.ReadFile(name) // #nosec G304 G703 -- the same
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
+		return "", fmt.Errorf("the file cannot be read: %w", path.Err)
+	}
+	key := strings.TrimSuffix(strings.TrimSuffix(string(text), "\n"), "\r")
+	if mistake := keyMistake(key); mistake != "" {
+		return "", errors.New("the file has " + mistake)
+	}
+	if reason := endpoint.APIKey(key); reason != "" {
 		return "", errors.New("the key in the file " + reason)
-	default:
-		return key, nil
 	}
+	return key, nil
 }
+
+var assignment = regexp.MustCompile(`^(export )?[A-Za-z_]\w* *= *[^= ]`) // a key in base64 may end with =
 
 // keyMistake returns what surrounds the key in a text, and what to do; "" if nothing does.
 func keyMistake(text string) string {
 	switch {
-	case isAssignment(text):
+	case assignment.MatchString(text):
 		return "NAME=...: write the value alone"
 	case len(text) > 1 && text[0] == text[len(text)-1] && strings.ContainsAny(text[:1], `"'`):
 		return "quotes: write the key without them"
 	default:
 		return ""
 	}
-}
-
-// isAssignment reports whether text is a line of a .env file or of a shell script. A key in base64
-// may end with =, and is no assignment.
-func isAssignment(text string) bool {
-	name, value, _ := strings.Cut(strings.TrimPrefix(text, "export "), "=")
-	name = strings.TrimSpace(name)
-	isOther := func(char rune) bool { return char != '_' && !unicode.IsLetter(char) && !unicode.IsDigit(char) }
-	return name != "" && !unicode.IsDigit(rune(name[0])) && !strings.ContainsFunc(name, isOther) && strings.Trim(value, "=") != ""
-}
-
-// readStart reads at most most+1 bytes of a regular file. Any other file could block, such as a pipe
-// without a writer.
-func readStart(name string, most int) (string, error) {
-	text, err := readRegular(name, most)
-	if path, ok := errors.AsType[*fs.PathError](err); ok {
-		err = path.Err
-	}
-	if err != nil {
-		return "", fmt.Errorf("the file cannot be read: %w", err)
-	}
-	return text, nil
-}
-
-func readRegular(name string, most int) (string, error) {
-	info, err := os.Stat(name) // #nosec G304 G703 -- whoever sets the environment, or calls APIKeyFile, chooses the file
-	if err != nil {
-		return "", err
-	}
-	if !info.Mode().IsRegular() {
-		return "", errors.New("it is not a regular file")
-	}
-	file, err := os.Open(name) // #nosec G304 G703 -- the same
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = file.Close() }()
-	text, err := io.ReadAll(io.LimitReader(file, int64(most)+1))
-	return string(text), err
 }
 
 // inEnv names the variable that an argument of [New] came from.

@@ -329,7 +329,7 @@ func TestFromEnv_refuses(t *testing.T) {
 		{"a key with its name", url, "GATEWAY_API_KEY=" + canary, "", "", once(), "GATEWAY_API_KEY: has NAME=...: write the value alone"},
 		{"both ways of a key", url, canary, "/etc/key", "", once(), "GATEWAY_API_KEY_FILE: must not be set together with GATEWAY_API_KEY"},
 		{"a file that is not there", url, "", filepath.Join(t.TempDir(), canary), "", once(), "GATEWAY_API_KEY_FILE: the file cannot be read: no such file or directory"},
-		{"a file of two lines", url, "", keyFile(t, canary+"\n"+canary+"\n"), "", once(), "GATEWAY_API_KEY_FILE: the file has several lines: write the key alone"},
+		{"a file of two lines", url, "", keyFile(t, canary+"\n"+canary+"\n"), "", once(), "GATEWAY_API_KEY_FILE: the key in the file must be printable ASCII: no line end, tab or other control character"},
 		{"no source", url, canary, "", "", gateway.WithAPIKeySource(nil), "WithAPIKeySource: must not be nil"},
 		{"a key and a source", url, canary, "", "", source, "GATEWAY_API_KEY: must be empty with WithAPIKeySource"},
 		{"a file and a source", url, "", keyFile(t, canary), "", source, "GATEWAY_API_KEY_FILE: must be empty with WithAPIKeySource"},
@@ -370,12 +370,12 @@ func TestAPIKeyFile(t *testing.T) {
 // A file has one key, of any printable characters, alone on its line. An error does not have the name of the file.
 func TestAPIKeyFile_texts(t *testing.T) {
 	t.Parallel()
-	const lines, quotes, assignment = "the file has several lines", "the file has quotes", "the file has NAME=...: write the value alone"
+	const lines, quotes, assignment = "must be printable ASCII", "the file has quotes", "the file has NAME=...: write the value alone"
 	const space, ascii, irregular = "the key in the file must not begin or end with a space", "must be printable ASCII", "it is not a regular file"
 	for text, want := range map[string]string{
 		"": "the key in the file is required", "\n": "the key in the file is required",
 		" " + canary: space, canary + " \n": space, "\t" + canary: ascii, "\ufeff" + canary: ascii,
-		canary + "\n\n": lines, canary + "\n" + canary: lines, strings.Repeat("k", 4096) + "\r\nx": lines,
+		canary + "\n\n": lines, canary + "\n" + canary: lines, strings.Repeat("k", 4096) + "\r\nx": "longer than 4,096 bytes",
 		`"` + canary + "\"\n": quotes, "'" + canary + "'": quotes, `""`: quotes,
 		"GATEWAY_API_KEY=" + canary + "\n": assignment, `key2="` + canary + `"`: assignment, "export _KEY=" + canary: assignment,
 		"key = " + canary + "==": assignment, strings.Repeat("k", 1<<20): "the key in the file is longer than 4,096 bytes",

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,7 +15,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/cryptogw/gateway/internal/attempt"
-	"github.com/cryptogw/gateway/internal/money"
 	"github.com/cryptogw/gateway/internal/orders"
 	"github.com/cryptogw/gateway/internal/redact"
 )
@@ -118,12 +118,7 @@ func (e *ArgumentError) Unwrap() error {
 	return e.err
 }
 
-func (e *ArgumentError) decided() decision {
-	if e == nil {
-		return decision{}
-	}
-	return decision{outcome: OutcomeNotSent}
-}
+func (e *ArgumentError) decided() decision { return decision{outcome: OutcomeNotSent} }
 
 // An APIError is an error response of the service: a status of 400 or above, or a 2xx with an error
 // envelope. For an invoice it is a refusal: an invoice that may exist is an [*OutcomeUnknownError].
@@ -163,48 +158,31 @@ func (e *APIError) Error() string {
 	if e.StatusCode == http.StatusNotFound && e.namesNothing {
 		text += "; is the path of the base URL right?"
 	}
-	return text + history(e.Attempts, e.note)
+	return text + attemptsText(e.Attempts, e.note)
 }
 
 // Is reports whether target is the sentinel of the status, or [ErrMissingAPIKey] if the message is the
 // documented one.
 func (e *APIError) Is(target error) bool {
-	switch target {
-	case ErrUnauthorized:
-		return e.StatusCode == http.StatusUnauthorized
-	case ErrForbidden:
-		return e.StatusCode == http.StatusForbidden
-	case ErrNotFound:
-		return e.StatusCode == http.StatusNotFound
-	case ErrConflict:
-		return e.StatusCode == http.StatusConflict
-	case ErrRateLimited:
-		return e.StatusCode == http.StatusTooManyRequests
-	case ErrServer:
-		return e.StatusCode >= 500
-	case ErrMissingAPIKey:
-		return e.missingKey
-	}
-	return false
+	return target == ErrMissingAPIKey && e.missingKey || target == ErrServer && e.StatusCode >= 500 || target == statusErrors[e.StatusCode]
 }
 
-func (e *APIError) decided() decision {
-	if e == nil {
-		return decision{}
-	}
-	return decision{e.Outcome, e.Retryable, e.transient}
+var statusErrors = map[int]error{
+	http.StatusUnauthorized: ErrUnauthorized, http.StatusForbidden: ErrForbidden, http.StatusNotFound: ErrNotFound,
+	http.StatusConflict: ErrConflict, http.StatusTooManyRequests: ErrRateLimited,
 }
+
+func (e *APIError) decided() decision { return decision{e.Outcome, e.Retryable, e.transient} }
 
 // A DecodeError means that the client cannot decode a response.
 type DecodeError struct {
-	Operation       string // the operation, such as "withdrawal"
-	StatusCode      int    // of the response
-	ContentType     string // of the response, at most 256 bytes of it
-	ContentEncoding string // of a body that is still compressed, at most 256 bytes of it; empty for none
-	Pointer         string // where, as a JSON pointer such as "/result/17/withdrawalFee"; empty for the whole body
-	Value           string // the text, number or boolean there, as JSON cut to 64 bytes; empty for anything else
-	Body            []byte // at most the first 8 KiB of the response
-	Err             error  `json:"-"` // why it cannot be decoded
+	Operation   string // the operation, such as "withdrawal"
+	StatusCode  int    // of the response
+	ContentType string // of the response, at most 256 bytes of it
+	Pointer     string // where, as a JSON pointer such as "/result/17/withdrawalFee"; empty for the whole body
+	Value       string // the text, number or boolean there, as JSON cut to 64 bytes; empty for anything else
+	Body        []byte // at most the first 8 KiB of the response
+	Err         error  `json:"-"` // why it cannot be decoded
 
 	Outcome   Outcome // [OutcomeOf] returns it
 	Retryable bool    // [SafeToRetry] returns it: the same call may be made again
@@ -227,9 +205,6 @@ func (e *DecodeError) Error() string {
 	default:
 		place += printable(e.Value) + " "
 	}
-	if e.ContentEncoding != "" {
-		place = fmt.Sprintf("Content-Encoding %q, which was not asked for: ", e.ContentEncoding) + place
-	}
 	status := ""
 	if e.status != "" {
 		status = fmt.Sprintf(" (the status is %q)", e.status)
@@ -246,12 +221,7 @@ func (e *DecodeError) Unwrap() error {
 	return e.Err
 }
 
-func (e *DecodeError) decided() decision {
-	if e == nil {
-		return decision{}
-	}
-	return decision{e.Outcome, e.Retryable, e.transient}
-}
+func (e *DecodeError) decided() decision { return decision{e.Outcome, e.Retryable, e.transient} }
 
 // A TransportError means that a call got no usable response: none came, it was cut, too large
 // ([ErrResponseTooLarge]) or a redirect ([ErrRedirect]), or the invoice was not sent ([PhaseOrder]).
@@ -279,7 +249,7 @@ func (e *TransportError) Error() string {
 	if e.Operation == OpCreateInvoice && e.Outcome == OutcomeNotSent {
 		text += "; nothing was sent"
 	}
-	return text + history(e.Attempts, e.note)
+	return text + attemptsText(e.Attempts, e.note)
 }
 
 // Is reports whether target is [context.DeadlineExceeded] and a timeout ended the call.
@@ -290,12 +260,7 @@ func (e *TransportError) Is(target error) bool {
 // Timeout reports whether a timeout, or the deadline of the caller's context, ended the call.
 func (e *TransportError) Timeout() bool { return e.timeout }
 
-func (e *TransportError) decided() decision {
-	if e == nil {
-		return decision{}
-	}
-	return decision{e.Outcome, e.Retryable, e.transient}
-}
+func (e *TransportError) decided() decision { return decision{e.Outcome, e.Retryable, e.transient} }
 
 // Unwrap returns Err.
 func (e *TransportError) Unwrap() error {
@@ -309,10 +274,8 @@ func (e *TransportError) Unwrap() error {
 // unless Retryable is true.
 //
 // It matches [context.DeadlineExceeded], [context.Canceled], [ErrConflict] and [ErrServer] where they are true. It
-// does not wrap its Response: an [*APIError] of an invoice would mean a refusal. As a [net.Error] it is neither a
-// timeout nor temporary, so that no generic helper retries the call.
-//
-// [net.Error]: https://pkg.go.dev/net#Error
+// does not wrap its Response: an [*APIError] of an invoice would mean a refusal. It is no net.Error, so that no generic
+// helper retries the call.
 type OutcomeUnknownError struct {
 	Operation  string    // the operation, "create_invoice"
 	OrderID    string    // the order of the invoice
@@ -339,12 +302,6 @@ func (e *OutcomeUnknownError) Error() string {
 		e.Operation, invoice, e.OrderID, cause)
 }
 
-// Timeout is false.
-func (e *OutcomeUnknownError) Timeout() bool { return false }
-
-// Temporary is false.
-func (e *OutcomeUnknownError) Temporary() bool { return false }
-
 // Is reports whether target is [context.DeadlineExceeded], [context.Canceled], [ErrConflict] or [ErrServer], and
 // describes the attempt that may have created the invoice.
 func (e *OutcomeUnknownError) Is(target error) bool {
@@ -360,33 +317,7 @@ func (e *OutcomeUnknownError) Is(target error) bool {
 	}
 }
 
-func (e *OutcomeUnknownError) decided() decision {
-	if e == nil {
-		return decision{}
-	}
-	return decision{retryable: e.Retryable}
-}
-
-// An OrderConflictError means that the order has an invoice for another request: for another price, amount,
-// currency, coin or network. This call created none. Show the buyer the existing invoice, or use another OrderID.
-type OrderConflictError struct {
-	OrderID string         // of both requests
-	Request InvoiceRequest // of the invoice
-	Invoice *Invoice       // the invoice, Replayed; nil if the [OrderGuard] does not have its text
-}
-
-// Error returns the order, the earlier request and what to do in one line.
-func (e *OrderConflictError) Error() string {
-	return fmt.Sprintf("gateway: %s: order %q has an invoice for another request, of price %s and amount %s: use that invoice, or another orderId",
-		OpCreateInvoice, e.OrderID, money.Format(e.Request.Price), money.Format(e.Request.Amount))
-}
-
-func (e *OrderConflictError) decided() decision {
-	if e == nil {
-		return decision{}
-	}
-	return decision{outcome: OutcomeConflict}
-}
+func (e *OutcomeUnknownError) decided() decision { return decision{retryable: e.Retryable} }
 
 // sample quotes the beginning of a body for a one-line text.
 func sample(body []byte) string {
@@ -419,8 +350,8 @@ func printable(text string) string {
 	return quoted[1 : len(quoted)-1]
 }
 
-// history describes what came before the last attempt.
-func history(attempts int, note string) string {
+// attemptsText says how many attempts a call made, if there were several, and why no other one followed.
+func attemptsText(attempts int, note string) string {
 	var parts []string
 	if attempts > 1 {
 		parts = append(parts, fmt.Sprintf("%d attempts", attempts))
@@ -495,7 +426,7 @@ func (e *cleanError) Error() string { return e.text }
 // Timeout reports whether the error was a timeout.
 func (e *cleanError) Timeout() bool { return e.timeout }
 
-// Temporary is false.
+// Temporary is false. With it, a timeout is a net.Error, as callers expect.
 func (e *cleanError) Temporary() bool { return false }
 
 func (e *cleanError) Is(target error) bool {
@@ -601,6 +532,9 @@ func SafeToRetry(err error) bool { return decisionOf(err).retryable }
 func decisionOf(err error) (all decision) {
 	switch err := err.(type) {
 	case callError:
+		if reflect.ValueOf(err).IsNil() {
+			return decision{}
+		}
 		return err.decided()
 	case interface{ Unwrap() error }:
 		return decisionOf(err.Unwrap())

@@ -257,9 +257,8 @@ func TestOutcomeUnknownError(t *testing.T) {
 		assert.Equal(t, ended, errors.Is(err, cause), "%v", cause)
 		assert.NotErrorIs(t, err, gateway.ErrInvalidArgument)
 		assert.Nil(t, errors.Unwrap(err))
-		network, isNetwork := errors.AsType[net.Error](err)
-		assert.True(t, isNetwork && !network.Timeout())
-		assert.False(t, err.(interface{ Temporary() bool }).Temporary())
+		_, isNetwork := errors.AsType[net.Error](err) // a generic helper would look whether it may retry
+		assert.False(t, isNetwork)
 		_, isRefusal := errors.AsType[*gateway.APIError](err)
 		assert.False(t, isRefusal)
 	}
@@ -374,7 +373,6 @@ func TestErrors_say(t *testing.T) {
 	assert.Equal(t, `"12,5"`, err.(*gateway.DecodeError).Value)
 	_, err = withdrawalCall(t.Context(), newClient(t, "http://localhost", over(statusTrip(200, "\x1f\x8b", "Content-Encoding", "br"))))
 	assert.ErrorContains(t, err, `Content-Encoding "br", which was not asked for`)
-	assert.Equal(t, "br", err.(*gateway.DecodeError).ContentEncoding)
 	another := strings.Replace(enveloped(invoiceJSON), "Operation was successful.", "OK", 1)
 	_, err = invoiceCall(t.Context(), cannedClient(t, 200, another))
 	assert.ErrorContains(t, err, `/message: "OK" is not the message of a success, "Operation was successful.": `+

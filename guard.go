@@ -165,6 +165,18 @@ const (
 	maxKeptCause   = 1 << 10
 )
 
+// WithOrderGuard sets the guard that prevents a second invoice for an order. The default is a
+// [MemoryGuard] of the client's own; nil means no guard.
+func WithOrderGuard(guard OrderGuard) Option {
+	return func(cfg *config) error {
+		if memory, ok := guard.(*MemoryGuard); ok && (memory == nil || memory.Remember < 0) {
+			return badOption("WithOrderGuard", "must not be a nil *MemoryGuard, and Remember must not be negative")
+		}
+		cfg.guard = guard
+		return nil
+	}
+}
+
 // A MemoryGuard is an [OrderGuard] in memory: it knows no other process, and forgets everything at a
 // restart. It remembers every order of unknown outcome, and the latest created orders. It keeps 64 MiB of
 // texts; then the oldest invoices lose theirs, which [Invoice].GuardErr of a replay reports. Clients that

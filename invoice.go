@@ -52,6 +52,17 @@ const (
 	InvoiceFormatTable
 )
 
+// WithInvoiceFormat sets the form of the request for an invoice. The default is [InvoiceFormatSample].
+func WithInvoiceFormat(format InvoiceFormat) Option {
+	return func(cfg *config) error {
+		if format != InvoiceFormatSample && format != InvoiceFormatTable {
+			return badOption("WithInvoiceFormat", "must be InvoiceFormatSample or InvoiceFormatTable")
+		}
+		cfg.format = format
+		return nil
+	}
+}
+
 // An Invoice is an invoice that was created. The response is not documented: Raw is all of it, and the
 // function of [WithInvoiceDecoder] reads Details from it.
 type Invoice struct {
@@ -65,11 +76,12 @@ type Invoice struct {
 	CreatedAt time.Time         `json:"createdAt,omitzero"` // when the [OrderGuard] recorded the invoice; zero if unknown
 	Others    []json.RawMessage `json:"others,omitzero"`    // further invoices of the order that the guard knows, which should not exist
 
-	// Details is the result of the function of [WithInvoiceDecoder], also for a Replayed invoice; zero without the option.
-	Details InvoiceDetails `json:"details,omitzero"`
+	// Details is the result of the function of [WithInvoiceDecoder], also for a Replayed invoice; nil without the option,
+	// without Raw, and if the function cannot read Raw: DetailsErr then says why.
+	Details    *InvoiceDetails `json:"details,omitzero"`
+	DetailsErr error           `json:"-"`
 
-	// GuardErr says why the [OrderGuard] did not record this invoice, or no longer has its text, or why the function of
-	// [WithInvoiceDecoder] cannot read Raw; nil otherwise.
+	// GuardErr says why the [OrderGuard] did not record this invoice, or no longer has its text; nil otherwise.
 	GuardErr error `json:"-"`
 }
 
@@ -145,6 +157,24 @@ func plainText(n doc.Node) string {
 	return plain
 }
 
+// WithInvoiceDecoder sets the function that reads [Invoice.Details]. It receives the result as Raw has it, without
+// keys, or the whole body if there is no envelope. It has read an invoice if it returns no error, and an ID, an
+// Address or a PaymentURL. A 200 or 201 in which it reads an invoice proves that the invoice was created, whatever
+// the message says; an error response in which it reads an invoice proves nothing. So the function must return an
+// error for the body of an error.
+//
+// If the invoice is proved otherwise, or Replayed, an error of the function does not fail the call: it is in
+// [Invoice].DetailsErr, and is logged as a warning.
+func WithInvoiceDecoder(decode func(body json.RawMessage) (InvoiceDetails, error)) Option {
+	return func(cfg *config) error {
+		if decode == nil {
+			return badOption("WithInvoiceDecoder", "must not be nil")
+		}
+		cfg.decodeInvoice = decode
+		return nil
+	}
+}
+
 // CreateInvoice creates the invoice of an order. It sends at most one. After an error, [OutcomeOf] says
 // what the error means for the order. After [OutcomeUnknown] an invoice may exist: call again if
 // [SafeToRetry] is true, otherwise look the order up at the gateway before anything else.
@@ -160,47 +190,42 @@ func plainText(n doc.Node) string {
 //
 // POST /api/invoice/create
 func (c *Client) CreateInvoice(ctx context.Context, r InvoiceRequest, opts ...CallOption) (*Invoice, error) {
-	call := &call{client: c, operation: operation{
-		name:    OpCreateInvoice,
-		route:   "/api/invoice/create",
-		key:     keyInBody,
-		invoice: &r,
+	o := &order{Order: Order{Request: r}, call: &call{client: c, operation: operation{
+		name:  OpCreateInvoice,
+		route: "/api/invoice/create",
+		key:   keyInBody,
 
 		undocumented: true,
-	}}
-	if err := call.run(ctx, opts); err != nil {
-		return nil, err
-	}
-	return call.order.invoice, nil
+	}}}
+	o.write = o
+	return o.create(ctx, opts)
 }
 
-// readInvoice reads the invoice in a response of 2xx. If the response does not prove one, readInvoice reports whether
+// read reads the invoice in a response of 2xx. If the response does not prove one, read reports whether
 // it is an error of the service, or returns why it is no invoice.
-func (c *call) readInvoice(e envelope) (isRefusal bool, wrong *doc.Error) {
-	raw := c.invoiceIn(e)
-	details, err := c.decodeInvoice(raw)
-	isDecoded := err == nil && c.client.cfg.decodeInvoice != nil
+func (o *order) read(e envelope) (isRefusal bool, wrong *doc.Error) {
+	raw := o.invoiceIn(e)
+	details, err := o.decodeInvoice(raw)
+	isDecoded := details != nil
 	wrong = e.check()
 	kind := e.result.Kind()
 	isObject := kind == '{' && e.result.Holds()
 	switch isLikely := isObject || e.result.Text() != ""; {
-	case c.status <= http.StatusCreated && (isDecoded || e.success && wrong == nil || c.status == http.StatusCreated && isLikely && !e.isError()):
-		c.order.invoice = &Invoice{OrderID: c.order.Request.OrderID, Raw: raw, Request: c.order.Request, Details: details}
-		if err != nil {
-			c.order.invoice.GuardErr = err
-			e.result.Note(doc.UnexpectedValue)
-		}
+	case o.status <= http.StatusCreated && (isDecoded || e.success && wrong == nil ||
+		o.status == http.StatusCreated && isLikely && !e.isError()):
+		o.created = &Invoice{OrderID: o.Request.OrderID, Raw: raw, Request: o.Request, Details: details, DetailsErr: err}
+		o.ended.DetailsErr = err
 		return false, nil
 	case !e.success && (e.isRefusal() || e.isError() || wrong == nil && !isLikely && (kind != '[' || !e.result.Holds())):
 		return true, nil
-	case c.status > http.StatusCreated:
+	case o.status > http.StatusCreated:
 		return false, &doc.Error{Err: errStatusNoSuccess}
 	case err != nil:
 		return false, &doc.Error{Pointer: e.result.Pointer(), Err: err}
 	case wrong != nil:
-		return false, explained(wrong, "WithInvoiceDecoder reads a body without an envelope")
+		return false, withAdvice(wrong, "WithInvoiceDecoder reads a body without an envelope")
 	default:
-		return false, &doc.Error{Pointer: "/message", Err: c.client.messageNoSuccess(e)}
+		return false, &doc.Error{Pointer: "/message", Err: o.client.messageNoSuccess(e)}
 	}
 }
 
@@ -214,40 +239,45 @@ func (c *Client) messageNoSuccess(e envelope) error {
 }
 
 // invoiceIn returns the part of a response that may be an invoice: the result, or the whole body without an envelope.
-func (c *call) invoiceIn(e envelope) json.RawMessage {
+func (o *order) invoiceIn(e envelope) json.RawMessage {
 	if e.result.IsZero() {
 		return json.RawMessage(e.body.JSON())
 	}
 	return json.RawMessage(e.result.JSON())
 }
 
-// decodesInvoice reports whether the function of [WithInvoiceDecoder] reads an invoice in a response.
-func (c *call) decodesInvoice(e envelope) bool {
-	raw := c.invoiceIn(e)
-	_, err := c.decodeInvoice(raw)
-	return c.client.cfg.decodeInvoice != nil && len(raw) > 0 && err == nil
+// isIn reports whether the function of [WithInvoiceDecoder] reads an invoice in a response.
+func (o *order) isIn(e envelope) bool {
+	details, _ := o.decodeInvoice(o.invoiceIn(e))
+	return details != nil
 }
 
 var errNoDetails = errors.New("it returned no ID, Address or PaymentURL")
 
-// decodeInvoice calls the function of [WithInvoiceDecoder]. Without one, or without a text, the details are zero.
-func (c *call) decodeInvoice(raw json.RawMessage) (InvoiceDetails, error) {
-	decode := c.client.cfg.decodeInvoice
+// decodeInto calls the function of [WithInvoiceDecoder] for an invoice that the guard has.
+func (o *order) decodeInto(invoice *Invoice) {
+	invoice.Details, invoice.DetailsErr = o.decodeInvoice(invoice.Raw)
+	o.ended.DetailsErr = invoice.DetailsErr
+}
+
+// decodeInvoice calls the function of [WithInvoiceDecoder]. Without one, or without a text, there are no details.
+func (o *order) decodeInvoice(raw json.RawMessage) (*InvoiceDetails, error) {
+	decode := o.client.cfg.decodeInvoice
 	if decode == nil || len(raw) == 0 {
-		return InvoiceDetails{}, nil
+		return nil, nil
 	}
 	details, err := decode(bytes.Clone(raw)) // which may change it
 	switch {
 	case err != nil:
-		err = sanitize(err, c.redactor)
+		err = sanitize(err, o.redactor)
 	case details.ID == "" && details.Address == "" && details.PaymentURL == "":
 		err = errNoDetails
 	case !money.Representable(details.Amount):
 		err = errors.New("the amount is not an amount of money")
 	default:
-		return details, nil
+		return &details, nil
 	}
-	return InvoiceDetails{}, fmt.Errorf("the function of WithInvoiceDecoder: %w", err)
+	return nil, fmt.Errorf("the function of WithInvoiceDecoder: %w", err)
 }
 
 // Validate returns the [*ArgumentError] with which [Client.CreateInvoice] would refuse r, or nil. It is
@@ -297,9 +327,9 @@ func (r *InvoiceRequest) texts() []endpoint.Param {
 }
 
 // encode writes the body of the request: docs/interface.md, I-33 and I-113.
-func (r *InvoiceRequest) encode(key string, format InvoiceFormat) []byte {
-	keyName, quote := "apiKey", `"`
-	if format == InvoiceFormatTable {
+func (o *order) encode(key string) []byte {
+	r, keyName, quote := &o.Request, "apiKey", `"`
+	if o.client.cfg.format == InvoiceFormatTable {
 		keyName, quote = "apikey", ""
 	}
 	body := []byte(`{"` + keyName + `":`)

@@ -462,18 +462,18 @@ func TestWithInvoiceDecoder(t *testing.T) {
 	for _, tt := range []struct {
 		name, body, raw string
 		decode          func(json.RawMessage) (details, error)
-		want            details
+		want            *details
 		wrong           string
 	}{
-		{"a result", enveloped(fields), fields, decodeInvoice, whole, ""},
-		{"a body without an envelope", fields, fields, decodeInvoice, whole, ""},
-		{"another message", `{"message":"OK","result":` + fields + `}`, fields, decodeInvoice, whole, ""},
-		{"an address alone", enveloped(`{"address":"r9"}`), `{"address":"r9"}`, decodeInvoice, details{Address: "r9"}, ""},
-		{"a page to pay on alone", enveloped(`{"url":"/1"}`), `{"url":"/1"}`, decodeInvoice, details{PaymentURL: "/1"}, ""},
-		{"no decoder", enveloped(fields), fields, nil, details{}, ""},
-		{"an error", enveloped(fields), fields, failing, details{}, failed},
-		{"nothing that identifies an invoice", enveloped(fields), fields, none, details{}, "it returned no ID, Address or PaymentURL"},
-		{"no amount of money", enveloped(fields), fields, huge, details{}, "the amount is not an amount of money"},
+		{"a result", enveloped(fields), fields, decodeInvoice, &whole, ""},
+		{"a body without an envelope", fields, fields, decodeInvoice, &whole, ""},
+		{"another message", `{"message":"OK","result":` + fields + `}`, fields, decodeInvoice, &whole, ""},
+		{"an address alone", enveloped(`{"address":"r9"}`), `{"address":"r9"}`, decodeInvoice, &details{Address: "r9"}, ""},
+		{"a page to pay on alone", enveloped(`{"url":"/1"}`), `{"url":"/1"}`, decodeInvoice, &details{PaymentURL: "/1"}, ""},
+		{"no decoder", enveloped(fields), fields, nil, nil, ""},
+		{"an error", enveloped(fields), fields, failing, nil, failed},
+		{"nothing that identifies an invoice", enveloped(fields), fields, none, nil, "it returned no ID, Address or PaymentURL"},
+		{"no amount of money", enveloped(fields), fields, huge, nil, "the amount is not an amount of money"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -489,11 +489,13 @@ func TestWithInvoiceDecoder(t *testing.T) {
 				got, err := c.CreateInvoice(t.Context(), order("A-17"))
 				require.NoError(t, err)
 				assert.Equal(t, []any{replayed, tt.want, tt.raw}, []any{got.Replayed, got.Details, string(got.Raw)})
-				assert.Equal(t, tt.wrong != "", got.GuardErr != nil)
-				if got.GuardErr != nil {
-					assert.ErrorContains(t, got.GuardErr, tt.wrong)
-					assertNoKey(t, got.GuardErr)
+				assert.NoError(t, got.GuardErr)
+				if tt.wrong == "" {
+					assert.NoError(t, got.DetailsErr)
+					continue
 				}
+				assert.ErrorContains(t, got.DetailsErr, tt.wrong)
+				assertNoKey(t, got.DetailsErr)
 			}
 			other := order("A-17")
 			otherPrice(&other)

@@ -46,6 +46,8 @@ type Call struct {
 	Replayed bool  // whether the invoice of an earlier call was returned
 	Others   int   // how many further invoices of the order the [OrderGuard] knows, which should not exist
 	GuardErr error // why the [OrderGuard] could not record the outcome; nil if it could, or did not have to
+
+	DetailsErr error // why the function of [WithInvoiceDecoder] could not read the invoice; nil if it could, or was not called
 }
 
 // An Attempt describes one attempt of a call and its result. It has no key, URL or body.
@@ -166,10 +168,8 @@ func (c *call) observeEnd(err error) {
 	ended := c.described()
 	ended.Attempts, ended.StatusCode, ended.Duration = c.attempts, c.status, time.Since(c.started)
 	ended.Outcome, ended.Err = OutcomeOf(err), err
-	ended.GuardErr = c.order.guardErr
-	if err == nil && c.order.invoice != nil {
-		ended.Replayed, ended.Others = c.order.invoice.Replayed, len(c.order.invoice.Others)
-	}
+	ended.Replayed, ended.Others = c.ended.Replayed, c.ended.Others
+	ended.GuardErr, ended.DetailsErr = c.ended.GuardErr, c.ended.DetailsErr
 	for _, o := range slices.Backward(c.client.observers) {
 		if o.End != nil {
 			o.End(c.ctx, ended)
@@ -246,15 +246,13 @@ type logObserver struct {
 	logged map[Drift]bool // places of drift
 }
 
+// log logs an event. Attributes with an empty text are left out. Without WithLogger the default logger gets no Debug events.
 func (l *logObserver) log(ctx context.Context, level slog.Level, text string, attrs ...slog.Attr) {
-	cmp.Or(l.logger, slog.Default()).LogAttrs(ctx, level, text, attrs...)
-}
-
-func (l *logObserver) isEnabled(ctx context.Context, level slog.Level) bool {
-	if l.logger == nil {
-		return level > slog.LevelDebug && slog.Default().Enabled(ctx, level)
+	if l.logger == nil && level == slog.LevelDebug {
+		return
 	}
-	return l.logger.Enabled(ctx, level)
+	isEmpty := func(a slog.Attr) bool { return a.Value.Kind() == slog.KindString && a.Value.String() == "" }
+	cmp.Or(l.logger, slog.Default()).LogAttrs(ctx, level, text, slices.DeleteFunc(attrs, isEmpty)...)
 }
 
 func (l *logObserver) end(ctx context.Context, c Call) {
@@ -266,20 +264,12 @@ func (l *logObserver) end(ctx context.Context, c Call) {
 		level, text = slog.LevelError, "gateway: the order has more than one invoice: look it up"
 	case c.Outcome == OutcomeUnknown && c.Err != nil && !SafeToRetry(c.Err):
 		level, text = slog.LevelWarn, "gateway: an invoice may exist: look the order up"
+	case c.DetailsErr != nil:
+		level, text = slog.LevelWarn, "gateway: the invoice was created, but its details cannot be read"
 	}
-	if !l.isEnabled(ctx, level) {
-		return
-	}
-	l.log(ctx, level, text,
-		slog.String("operation", c.Operation),
-		slog.String("route", c.Route),
-		slog.Int("attempts", c.Attempts),
-		slog.Int("status", c.StatusCode),
-		slog.String("outcome", c.Outcome.String()),
-		slog.Duration("duration", c.Duration),
-		errorAttr("error", c.Err),
-		errorAttr("guard_error", c.GuardErr),
-	)
+	l.log(ctx, level, text, slog.String("operation", c.Operation), slog.String("route", c.Route), slog.Int("attempts", c.Attempts),
+		slog.Int("status", c.StatusCode), slog.String("outcome", c.Outcome.String()), slog.Duration("duration", c.Duration),
+		errorAttr("error", c.Err), errorAttr("guard_error", c.GuardErr), errorAttr("details_error", c.DetailsErr))
 }
 
 func (l *logObserver) attempt(ctx context.Context, a Attempt) {
@@ -287,18 +277,8 @@ func (l *logObserver) attempt(ctx context.Context, a Attempt) {
 	if a.Wait > 0 {
 		level, text = slog.LevelWarn, "gateway: attempt will be retried"
 	}
-	if !l.isEnabled(ctx, level) {
-		return
-	}
-	l.log(ctx, level, text,
-		slog.String("operation", a.Operation),
-		slog.String("route", a.Route),
-		slog.Int("attempt", a.Number),
-		slog.Int("status", a.StatusCode),
-		slog.Duration("duration", a.Duration),
-		slog.Duration("wait", a.Wait),
-		errorAttr("error", a.Err),
-	)
+	l.log(ctx, level, text, slog.String("operation", a.Operation), slog.String("route", a.Route), slog.Int("attempt", a.Number),
+		slog.Int("status", a.StatusCode), slog.Duration("duration", a.Duration), slog.Duration("wait", a.Wait), errorAttr("error", a.Err))
 }
 
 func (l *logObserver) drift(ctx context.Context, d Drift) {
@@ -307,23 +287,15 @@ func (l *logObserver) drift(ctx context.Context, d Drift) {
 	if l.isNew(d) || inWait {
 		l.log(ctx, slog.LevelWarn, "gateway: drift",
 			slog.String("operation", d.Operation), slog.String("kind", string(d.Kind)),
-			textAttr("pointer", d.Pointer), textAttr("reason", d.Reason))
+			slog.String("pointer", printable(d.Pointer)), slog.String("reason", printable(d.Reason)))
 	}
-}
-
-// textAttr returns the zero attribute, which is not logged, for an empty text.
-func textAttr(key, text string) slog.Attr {
-	if text == "" {
-		return slog.Attr{}
-	}
-	return slog.String(key, printable(text))
 }
 
 func errorAttr(key string, err error) slog.Attr {
 	if err == nil {
-		return slog.Attr{}
+		return slog.String(key, "")
 	}
-	return textAttr(key, err.Error())
+	return slog.String(key, printable(err.Error()))
 }
 
 // maxLoggedDrift is how many places of drift are remembered; then all are logged again.

@@ -193,17 +193,6 @@ func WithUserAgent(agent string) Option {
 	}
 }
 
-// WithInvoiceFormat sets the form of the request for an invoice. The default is [InvoiceFormatSample].
-func WithInvoiceFormat(format InvoiceFormat) Option {
-	return func(cfg *config) error {
-		if format != InvoiceFormatSample && format != InvoiceFormatTable {
-			return badOption("WithInvoiceFormat", "must be InvoiceFormatSample or InvoiceFormatTable")
-		}
-		cfg.format = format
-		return nil
-	}
-}
-
 // WithAPIKeyOnPublicCalls also sends the key with the listing, the lookups and the exchange rates. The
 // service does not document whether they need it.
 func WithAPIKeyOnPublicCalls() Option {
@@ -240,18 +229,6 @@ func WithoutAPIKey() Option {
 	}
 }
 
-// WithOrderGuard sets the guard that prevents a second invoice for an order. The default is a
-// [MemoryGuard] of the client's own; nil means no guard.
-func WithOrderGuard(guard OrderGuard) Option {
-	return func(cfg *config) error {
-		if memory, ok := guard.(*MemoryGuard); ok && (memory == nil || memory.Remember < 0) {
-			return badOption("WithOrderGuard", "must not be a nil *MemoryGuard, and Remember must not be negative")
-		}
-		cfg.guard = guard
-		return nil
-	}
-}
-
 // WithSuccessMessage sets a further message of a success, 1 to 1,024 bytes, for a gateway that does not
 // send the documented one. With either message, a status of 200 or 201 proves an invoice.
 func WithSuccessMessage(text string) Option {
@@ -260,24 +237,6 @@ func WithSuccessMessage(text string) Option {
 			return badOption("WithSuccessMessage", "must be 1 to 1,024 bytes")
 		}
 		cfg.successMessage = text
-		return nil
-	}
-}
-
-// WithInvoiceDecoder sets the function that reads [Invoice.Details]. It receives the result as Raw has it, without
-// keys, or the whole body if there is no envelope. It has read an invoice if it returns no error, and an ID, an
-// Address or a PaymentURL. A 200 or 201 in which it reads an invoice proves that the invoice was created, whatever
-// the message says; an error response in which it reads an invoice proves nothing. So the function must return an
-// error for the body of an error.
-//
-// If the invoice is proved otherwise, or Replayed, an error of the function does not fail the call: it is in
-// [Invoice.GuardErr].
-func WithInvoiceDecoder(decode func(body json.RawMessage) (InvoiceDetails, error)) Option {
-	return func(cfg *config) error {
-		if decode == nil {
-			return badOption("WithInvoiceDecoder", "must not be nil")
-		}
-		cfg.decodeInvoice = decode
 		return nil
 	}
 }

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cryptogw/gateway/internal/attempt"
+	"github.com/cryptogw/gateway/internal/money"
 	"github.com/cryptogw/gateway/internal/redact"
 )
 
@@ -24,21 +24,18 @@ const (
 	mostAsk  = 500 * time.Millisecond
 )
 
-// An orderOfCall is the order of a call that creates an invoice.
-type orderOfCall struct {
+// An order is a call that creates an invoice: its way through the guard.
+type order struct {
+	*call
 	Order
-	refused error     // why the call must not be sent, although its order is valid; nil if it may be
-	expires time.Time // the end of the lease; zero for never
-
-	unknownSince time.Time // when the first attempt began whose outcome is unknown; zero for none
-	invoice      *Invoice
-	guardErr     error // why the guard could not record the outcome
+	refused error    // why the call must not be sent, although its order is valid; nil if it may be
+	created *Invoice // the invoice that a response proves; nil for none
 }
 
 var (
-	errLeaseExpired  = errors.New("the lease of the order has expired")
-	errUnknownBefore = errors.New("an earlier invoice for this order has an unknown outcome: look it up, then record the finding with the Resolve of the guard")
-	errOtherRequest  = errors.New("the order was sent for another request meanwhile")
+	errUnknownBefore = errors.New("an earlier invoice for this order has an unknown outcome: look it up, " +
+		"then record the finding with the Resolve of the guard")
+	errOtherRequest = errors.New("the order was sent for another request meanwhile")
 )
 
 // WithIdempotentOrders declares that a repeated orderId returns the existing invoice, as the
@@ -56,82 +53,114 @@ func WithIdempotentOrders() Option {
 	}
 }
 
-// prepareOrder builds the Order of the call. It keeps any other refusal of the call until the guard
-// has been asked, because the order may have an earlier invoice.
-func (c *call) prepareOrder() error {
-	isNameless := c.cfg.key != nil && c.cfg.merchant == "" && c.client.cfg.guard != nil
-	switch {
-	case c.badOption != nil && (isNameless || c.badOption.Name == "WithMerchant"):
-		return c.badOption
-	case isNameless:
-		return c.refuse("WithMerchant", "is required with WithAPIKey: the key does not say whose order it is")
+// An OrderConflictError means that the order has an invoice for another request: for another price, amount,
+// currency, coin or network. This call created none. Show the buyer the existing invoice, or use another OrderID.
+type OrderConflictError struct {
+	OrderID string         // of both requests
+	Request InvoiceRequest // of the invoice
+	Invoice *Invoice       // the invoice, Replayed; nil if the [OrderGuard] does not have its text
+}
+
+// Error returns the order, the earlier request and what to do in one line.
+func (e *OrderConflictError) Error() string {
+	return fmt.Sprintf("gateway: %s: order %q has an invoice for another request, of price %s and amount %s: "+
+		"use that invoice, or another orderId",
+		OpCreateInvoice, e.OrderID, money.Format(e.Request.Price), money.Format(e.Request.Amount))
+}
+
+func (e *OrderConflictError) decided() decision { return decision{outcome: OutcomeConflict} }
+
+// create makes the call.
+func (o *order) create(ctx context.Context, opts []CallOption) (invoice *Invoice, err error) {
+	if err := o.accept(ctx, opts); err != nil {
+		return nil, err
 	}
-	request := *c.operation.invoice
+	o.client.orders.begin() // until the observers have the end
+	defer o.client.orders.end()
+	o.begin(ctx)
+	err = errAborted // until the call returns
+	defer func() { o.observeEnd(err) }()
+	if err := o.address(); err != nil {
+		return nil, err
+	}
+	if err := o.prepare(); err != nil {
+		return nil, err
+	}
+	if invoice, err = o.acquireAndSend(); err == nil {
+		o.ended.Replayed, o.ended.Others = invoice.Replayed, len(invoice.Others)
+	}
+	return invoice, err
+}
+
+// prepare builds the Order of the call. It keeps any other refusal of the call until the guard
+// has been asked, because the order may have an earlier invoice.
+func (o *order) prepare() error {
+	isNameless := o.cfg.key != nil && o.cfg.merchant == "" && o.client.cfg.guard != nil
+	switch {
+	case o.badOption != nil && (isNameless || o.badOption.Name == "WithMerchant"):
+		return o.badOption
+	case isNameless:
+		return o.refuse("WithMerchant", "is required with WithAPIKey: the key does not say whose order it is")
+	}
+	request := o.Request
 	name, reason := request.check()
 	if name == "orderId" {
-		return c.refuse(name, reason)
+		return o.refuse(name, reason)
 	}
-	c.order.Order = Order{Gateway: c.client.base.String(), Merchant: c.cfg.merchant, Request: request}
+	o.Order = Order{Gateway: o.client.base.String(), Merchant: o.cfg.merchant, Request: request}
 	switch {
 	case reason != "": // a guard need not be able to store the request
-		c.order.Request, c.order.refused = InvoiceRequest{OrderID: request.OrderID}, c.refuse(name, reason)
-	case c.badOption != nil:
-		c.order.refused = c.badOption
+		o.Request, o.refused = InvoiceRequest{OrderID: request.OrderID}, o.refuse(name, reason)
+	case o.badOption != nil:
+		o.refused = o.badOption
 	default:
-		c.order.refused = c.resolveKey()
+		o.refused = o.resolveKey()
 	}
 	return nil
 }
 
-// sendOrder sends the invoice if the guard grants the lease of the order. Otherwise it returns what
+// acquireAndSend sends the invoice if the guard grants the lease of the order. Otherwise it returns what
 // the guard knows.
-func (c *call) sendOrder() (err error) {
-	guard := c.client.cfg.guard
+func (o *order) acquireAndSend() (*Invoice, error) {
+	guard := o.client.cfg.guard
 	if guard == nil {
-		return c.sendInvoice()
+		if err := o.sendInvoice(); err != nil {
+			return nil, err
+		}
+		return o.created, nil
 	}
-	lease, err := c.acquire(guard)
-	if err != nil {
-		return err
-	}
-	switch lease.State {
-	case OrderFree:
-	case OrderCreated:
-		return c.replay(lease.Known)
-	case OrderUnknown:
-		return c.unknownBefore(lease.Known)
+	lease, err := o.acquire(guard)
+	switch {
+	case err != nil:
+		return nil, err
+	case lease.State == OrderFree:
+		return o.sendWith(guard, lease)
+	case lease.State == OrderCreated:
+		return o.replay(lease.Known)
+	case lease.State == OrderUnknown:
+		return nil, o.unknownBefore(lease.Known)
 	default:
-		return c.guardError(ErrOrderInFlight)
+		return nil, o.guardError(ErrOrderInFlight)
 	}
-	c.order.Attempt, c.order.expires = lease.Attempt, lease.Expires
-	err = errPanicked // until the invoice is sent
-	defer func() { err = c.release(guard, lease, err) }()
-	if reason := c.tooShort(lease); reason != nil {
-		return reason
-	}
-	if c.order.Resubmit && lease.Known != nil && !lease.Known.Request.Equal(c.order.Request) {
-		return c.transportError(PhaseOrder, errOtherRequest, false)
-	}
-	return c.sendInvoice()
 }
 
 // acquire asks the guard for the lease of the order. While another call has it, acquire asks again: until the
 // context ends, and for as long as one invoice may take.
-func (c *call) acquire(guard OrderGuard) (Lease, error) {
-	begun, longest := time.Now(), c.client.cfg.longestInvoice()
+func (o *order) acquire(guard OrderGuard) (Lease, error) {
+	begun, longest := time.Now(), o.client.cfg.longestInvoice()
 	for {
-		lease, err := c.ask(guard, longest)
+		lease, err := o.ask(guard, longest)
 		if err != nil {
-			return Lease{}, c.guardFailed(err)
+			return Lease{}, o.guardFailed(err)
 		}
 		switch waited := time.Since(begun); {
-		case lease.State == OrderUnknown && c.mayResend(lease.Known):
-			c.order.Request, c.order.Resubmit = lease.Known.Request, true // with the digits that were sent
-		case lease.State != OrderInFlight || waited >= longest || c.order.Request.differsFrom(lease.Known):
+		case lease.State == OrderUnknown && o.mayResend(lease.Known):
+			o.Request, o.Resubmit = lease.Known.Request, true // with the digits that were sent
+		case lease.State != OrderInFlight || waited >= longest || o.Request.differsFrom(lease.Known):
 			return lease, nil
 		default:
-			if sleep(c.ctx, min(max(waited/8, leastAsk), mostAsk)) != nil {
-				return Lease{}, c.guardError(fmt.Errorf("%w: %w", ErrOrderInFlight, contextError(c.ctx, c.redactor)))
+			if sleep(o.ctx, min(max(waited/8, leastAsk), mostAsk)) != nil {
+				return Lease{}, o.guardError(fmt.Errorf("%w: %w", ErrOrderInFlight, contextError(o.ctx, o.redactor)))
 			}
 		}
 	}
@@ -139,157 +168,179 @@ func (c *call) acquire(guard OrderGuard) (Lease, error) {
 
 // mayResend reports whether an order of unknown outcome is sent again: if it is declared that the service returns the
 // first invoice, and this call asks for the same one.
-func (c *call) mayResend(known *OrderRecord) bool {
-	return c.client.cfg.idempotent && !c.order.Resubmit && known != nil && known.Request.Equal(c.order.Request)
-}
-
-// sleep waits, or returns the error of a context that has ended.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+func (o *order) mayResend(known *OrderRecord) bool {
+	return o.client.cfg.idempotent && !o.Resubmit && known != nil && known.Request.Equal(o.Request)
 }
 
 // ask calls Begin of the guard.
-func (c *call) ask(guard OrderGuard, longest time.Duration) (Lease, error) {
+func (o *order) ask(guard OrderGuard, longest time.Duration) (Lease, error) {
 	if _, inMemory := guard.(*MemoryGuard); inMemory { // it never waits, and a timeout costs nine allocations
-		return guard.Begin(c.ctx, c.order.Order)
+		return guard.Begin(o.ctx, o.Order)
 	}
-	ctx, cancel := context.WithTimeout(c.ctx, longest)
+	ctx, cancel := context.WithTimeout(o.ctx, longest)
 	defer cancel()
-	return guard.Begin(ctx, c.order.Order)
+	return guard.Begin(ctx, o.Order)
 }
 
 // tooShort returns why the invoice is not sent under a lease that may expire before the call ends.
-func (c *call) tooShort(lease Lease) error {
+func (o *order) tooShort(lease Lease) error {
 	if lease.Expires.IsZero() {
 		return nil
 	}
-	longest := c.client.cfg.longestInvoice()
-	if deadline, bounded := c.ctx.Deadline(); bounded {
+	longest := o.client.cfg.longestInvoice()
+	if deadline, bounded := o.ctx.Deadline(); bounded {
 		longest = min(longest, time.Until(deadline))
 	}
 	if left := time.Until(lease.Expires); left < longest {
-		return c.refuse("WithOrderGuard", fmt.Sprintf("the lease of the order is %v, and a call may last %v by WithRetry: "+
-			"set a longer lease of the guard, or a shorter InvoiceTimeout", left.Round(time.Millisecond), longest.Round(time.Millisecond)))
+		return o.refuse("WithOrderGuard", fmt.Sprintf("the lease of the order is %v, and a call may last %v by WithRetry: "+
+			"set a longer lease of the guard, or a shorter InvoiceTimeout",
+			left.Round(time.Millisecond), longest.Round(time.Millisecond)))
 	}
 	return nil
 }
 
+// sendWith sends the invoice with a lease, and has the guard record the outcome.
+func (o *order) sendWith(guard OrderGuard, lease Lease) (invoice *Invoice, err error) {
+	o.Attempt, o.expires = lease.Attempt, lease.Expires
+	err = errAborted // until the invoice is sent
+	defer func() { invoice, err = o.release(guard, lease, err) }()
+	if reason := o.tooShort(lease); reason != nil {
+		return nil, reason
+	}
+	if o.Resubmit && lease.Known != nil && !lease.Known.Request.Equal(o.Request) {
+		return nil, o.transportError(PhaseOrder, errOtherRequest, false)
+	}
+	return nil, o.sendInvoice()
+}
+
 // sendInvoice sends the invoice, unless the call is refused or the client was shut down.
-func (c *call) sendInvoice() error {
+func (o *order) sendInvoice() error {
 	switch {
-	case c.order.refused != nil:
-		return c.order.refused
-	case c.client.orders.isClosed():
-		refused := c.transportError(PhaseOrder, ErrShutdown, false)
+	case o.refused != nil:
+		return o.refused
+	case o.client.orders.isClosed():
+		refused := o.transportError(PhaseOrder, ErrShutdown, false)
 		refused.Retryable = false
 		return refused
-	default:
-		return c.send()
 	}
+	failure := o.send()
+	if failure != nil && !o.unknownSince.IsZero() {
+		return o.outcomeUnknown(failure)
+	}
+	return failure
 }
 
 // release has the guard record the outcome of the attempt, and returns the outcome of the order.
-func (c *call) release(guard OrderGuard, lease Lease, err error) error {
-	r := c.newRecord(err)
-	has, failed := c.record(guard, r)
-	switch {
-	case failed != nil:
-		c.order.guardErr = sanitize(failed, c.redactor)
-		err = c.combine(lease.Known, err)
-	case err == nil:
-		c.order.invoice.CreatedAt, c.order.invoice.Others = has.CreatedAt, cloneAll(has.Others)
-		if r.Cause != "" {
-			c.order.guardErr = errors.New(r.Cause)
-		}
-	default:
-		err = c.combine(&has, err)
+func (o *order) release(guard OrderGuard, lease Lease, own error) (*Invoice, error) {
+	known, failed := o.record(guard, own)
+	if failed != nil {
+		known, o.ended.GuardErr = lease.Known, failed
 	}
-	if err == nil {
-		c.order.invoice.GuardErr = cmp.Or(c.order.guardErr, c.order.invoice.GuardErr)
-	}
-	if outcome := OutcomeOf(err); attempt.HasPassed(lease.Expires) && (outcome == OutcomeNotSent || outcome == OutcomeRejected) {
-		err = c.guardError(fmt.Errorf("%w: %s", errLeaseExpired, oneLine(err))) // others may have sent the order since
-	}
-	return err
+	return o.settle(own, known, attempt.HasPassed(lease.Expires))
 }
 
-// record calls End of the guard.
-func (c *call) record(guard OrderGuard, r OrderRecord) (OrderRecord, error) {
+// record has the guard record the outcome of the attempt, and returns the order as the guard then knows it, or why the
+// guard does not have the outcome or the invoice.
+func (o *order) record(guard OrderGuard, own error) (*OrderRecord, error) {
+	r := o.newRecord(own)
+	known, err := o.end(guard, r)
+	switch {
+	case err != nil:
+		return nil, sanitize(err, o.redactor)
+	case own == nil && r.Cause != "":
+		o.ended.GuardErr = errors.New(r.Cause)
+	}
+	return &known, nil
+}
+
+// end calls End of the guard.
+func (o *order) end(guard OrderGuard, r OrderRecord) (OrderRecord, error) {
 	if _, inMemory := guard.(*MemoryGuard); inMemory {
-		return guard.End(c.ctx, c.order.Order, r)
+		return guard.End(o.ctx, o.Order, r)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), guardTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(o.ctx), guardTimeout)
 	defer cancel()
-	return guard.End(ctx, c.order.Order, r)
+	return guard.End(ctx, o.Order, r)
 }
 
-// combine returns the outcome of the order after a call that failed. A call that sent nothing, or was refused,
-// proves nothing about an earlier invoice; a known invoice ends all doubt.
-func (c *call) combine(known *OrderRecord, err error) error {
-	outcome := OutcomeOf(err)
-	switch {
-	case known == nil || err == nil:
-		return err
-	case known.Outcome == OutcomeSucceeded:
-		return c.replay(known)
-	case known.Outcome != OutcomeUnknown || outcome == OutcomeUnknown:
-		return err
+// settle returns the outcome of the order by the outcome of the attempt, and by what the guard knows of the order; nil
+// for nothing. An attempt that sent nothing, or was refused, proves nothing about an earlier invoice, nor about another
+// one that was sent after its lease had passed. A known invoice ends all doubt.
+func (o *order) settle(own error, known *OrderRecord, leasePassed bool) (*Invoice, error) {
+	outcome := OutcomeOf(own)
+	isOpen := known != nil && known.Outcome == OutcomeUnknown
+	switch provesNothing := outcome == OutcomeNotSent || outcome == OutcomeRejected; {
+	case own == nil:
+		return o.own(known), nil
+	case known != nil && known.Outcome == OutcomeSucceeded:
+		return o.replay(known)
+	case isOpen && outcome != OutcomeUnknown:
+		return nil, o.sentAgain(own, known)
+	case leasePassed && provesNothing:
+		return nil, o.guardError(fmt.Errorf("%w: %s", attempt.ErrExpired, oneLine(own)))
+	default:
+		return nil, own
 	}
-	before := c.unknownBefore(known)
-	before.Retryable = c.client.cfg.idempotent && !c.order.Request.differsFrom(known) && c.isTemporary(err)
-	before.Cause = fmt.Errorf("sent again: %s; before: %s", oneLine(err), oneLine(before.Cause))
-	return before
+}
+
+// own returns the invoice that this call has created.
+func (o *order) own(known *OrderRecord) *Invoice {
+	o.created.GuardErr = o.ended.GuardErr
+	if known != nil && known.Outcome == OutcomeSucceeded {
+		o.created.CreatedAt, o.created.Others = known.CreatedAt, cloneAll(known.Others)
+	}
+	return o.created
+}
+
+// sentAgain is the error of a call that sent an order of unknown outcome again, and has not succeeded.
+func (o *order) sentAgain(own error, known *OrderRecord) *OutcomeUnknownError {
+	e := o.unknownBefore(known)
+	e.Retryable = o.client.cfg.idempotent && !o.Request.differsFrom(known) && o.isTemporary(own)
+	e.Cause = fmt.Errorf("sent again: %s; before: %s", oneLine(own), oneLine(e.Cause))
+	return e
 }
 
 // isTemporary reports whether the same call could succeed later. It does not say whether that is safe.
-func (c *call) isTemporary(failure error) bool {
+func (o *order) isTemporary(failure error) bool {
 	own, ok := failure.(callError)
-	return ok && own.decided().transient || c.isEnded() || c.next.Wait > 0
+	return ok && own.decided().transient || o.isEnded() || o.next.Wait > 0
 }
 
 // replay returns the invoice that the order has, unless that is for another request.
-func (c *call) replay(known *OrderRecord) error {
-	invoice := &Invoice{OrderID: c.order.Request.OrderID, Replayed: true}
+func (o *order) replay(known *OrderRecord) (*Invoice, error) {
+	invoice := &Invoice{OrderID: o.Request.OrderID, Replayed: true}
 	if known != nil {
-		invoice.Raw, invoice.CreatedAt, invoice.Others, invoice.Request = bytes.Clone(known.Invoice), known.CreatedAt, cloneAll(known.Others), known.Request
+		invoice.Raw, invoice.Request = bytes.Clone(known.Invoice), known.Request
+		invoice.CreatedAt, invoice.Others = known.CreatedAt, cloneAll(known.Others)
 		if len(known.Invoice) == 0 && known.Cause != "" {
 			invoice.GuardErr = errors.New(known.Cause)
-		} else {
-			invoice.Details, invoice.GuardErr = c.decodeInvoice(invoice.Raw)
 		}
 	}
-	if !c.order.Request.differsFrom(known) {
-		c.order.invoice = invoice
-		return nil
+	o.decodeInto(invoice)
+	if !o.Request.differsFrom(known) {
+		return invoice, nil
 	}
-	conflict := &OrderConflictError{OrderID: c.order.Request.OrderID, Request: known.Request}
+	conflict := &OrderConflictError{OrderID: o.Request.OrderID, Request: known.Request}
 	if len(invoice.Raw) > 0 {
 		conflict.Invoice = invoice
 	}
-	return conflict
+	return nil, conflict
 }
 
 // guardError is the error of a call that knows no invoice, and cannot rule one out.
-func (c *call) guardError(err error) *TransportError {
+func (o *order) guardError(err error) *TransportError {
 	return &TransportError{
-		Operation: c.operation.name, Phase: PhaseOrder, Attempts: c.attempts, LastStatus: c.status,
-		Err:       fmt.Errorf("order %q: %w", c.order.Request.OrderID, err),
-		timeout:   errors.Is(c.ctx.Err(), context.DeadlineExceeded),
+		Operation: o.operation.name, Phase: PhaseOrder, Attempts: o.attempts, LastStatus: o.status,
+		Err:       fmt.Errorf("order %q: %w", o.Request.OrderID, err),
+		timeout:   errors.Is(o.ctx.Err(), context.DeadlineExceeded),
 		transient: true, Retryable: true,
 	}
 }
 
 // guardFailed is the error of a call whose guard has failed. If the guard is not set up for the call or the
 // gateway, the same call fails again.
-func (c *call) guardFailed(err error) *TransportError {
-	failure := c.guardError(fmt.Errorf("the order guard: %w", sanitize(err, c.redactor)))
+func (o *order) guardFailed(err error) *TransportError {
+	failure := o.guardError(fmt.Errorf("the order guard: %w", sanitize(err, o.redactor)))
 	if _, misused := errors.AsType[*ArgumentError](err); misused || errors.Is(err, ErrOtherGateway) {
 		failure.Retryable = false
 	}
@@ -297,11 +348,11 @@ func (c *call) guardFailed(err error) *TransportError {
 }
 
 // outcomeUnknown is the error of a call that may have created the invoice.
-func (c *call) outcomeUnknown(failure error) *OutcomeUnknownError {
+func (o *order) outcomeUnknown(failure error) *OutcomeUnknownError {
 	e := &OutcomeUnknownError{
-		Operation: c.operation.name, OrderID: c.order.Request.OrderID,
-		StatusCode: c.status, Body: c.response.body, SentAt: c.order.unknownSince, Cause: failure,
-		Retryable: c.client.cfg.idempotent && c.isTemporary(failure),
+		Operation: o.operation.name, OrderID: o.Request.OrderID,
+		StatusCode: o.status, Body: o.response.body, SentAt: o.unknownSince, Cause: failure,
+		Retryable: o.client.cfg.idempotent && o.isTemporary(failure),
 	}
 	if response, ok := failure.(*APIError); ok {
 		e.Response = response
@@ -311,8 +362,8 @@ func (c *call) outcomeUnknown(failure error) *OutcomeUnknownError {
 
 // unknownBefore is the error of a call that has created no invoice, while the invoice of an earlier
 // call may exist.
-func (c *call) unknownBefore(known *OrderRecord) *OutcomeUnknownError {
-	e := &OutcomeUnknownError{Operation: c.operation.name, OrderID: c.order.Request.OrderID, Replayed: true, Cause: errUnknownBefore}
+func (o *order) unknownBefore(known *OrderRecord) *OutcomeUnknownError {
+	e := &OutcomeUnknownError{Operation: o.operation.name, OrderID: o.Request.OrderID, Replayed: true, Cause: errUnknownBefore}
 	if known != nil {
 		e.SentAt, e.StatusCode, e.Body = known.SentAt, known.StatusCode, bytes.Clone(known.Body)
 		if known.Cause != "" {
@@ -323,17 +374,17 @@ func (c *call) unknownBefore(known *OrderRecord) *OutcomeUnknownError {
 }
 
 // newRecord returns the record of the attempt that ended with err, for the guard.
-func (c *call) newRecord(err error) OrderRecord {
-	r := OrderRecord{Outcome: OutcomeOf(err), Request: c.order.Request, StatusCode: c.status}
+func (o *order) newRecord(err error) OrderRecord {
+	r := OrderRecord{Outcome: OutcomeOf(err), Request: o.Request, StatusCode: o.status}
 	if r.Outcome != OutcomeNotSent {
-		r.SentAt = c.begun
+		r.SentAt = o.begun
 	}
 	if err == nil {
 		r.CreatedAt = time.Now()
-		if size := len(c.order.invoice.Raw); size > maxKeptInvoice {
+		if size := len(o.created.Raw); size > maxKeptInvoice {
 			r.Cause = fmt.Sprintf("the invoice has %d bytes, and a guard keeps at most 1 MiB", size)
 		} else {
-			r.Invoice = bytes.Clone(c.order.invoice.Raw)
+			r.Invoice = bytes.Clone(o.created.Raw)
 		}
 		return r
 	}
@@ -345,7 +396,7 @@ func (c *call) newRecord(err error) OrderRecord {
 	case *APIError:
 		r.Body = bytes.Clone(failure.Body)
 	}
-	r.Cause = redact.Truncate(c.redactor.Text(oneLine(cause)), maxKeptCause)
+	r.Cause = redact.Truncate(o.redactor.Text(oneLine(cause)), maxKeptCause)
 	return r
 }
 

@@ -555,7 +555,7 @@ func TestOrderGuard_knows(t *testing.T) {
 	bare := &gateway.Invoice{OrderID: "A-17", Replayed: true}
 	whole := &gateway.Invoice{
 		OrderID: "A-17", Raw: slices.Clone(first), Others: []json.RawMessage{slices.Clone(further[0])}, CreatedAt: createdAt,
-		Replayed: true, Request: order("A-17"), Details: gateway.InvoiceDetails{ID: "1"},
+		Replayed: true, Request: order("A-17"), Details: &gateway.InvoiceDetails{ID: "1"},
 	}
 	isUnknown := func(known *gateway.OrderRecord) gateway.Lease {
 		return gateway.Lease{State: gateway.OrderUnknown, Known: known}

@@ -83,7 +83,7 @@ func (c *Client) ExchangeRates(ctx context.Context, opts ...CallOption) (*Exchan
 		undocumented: true,
 	}}
 	call.decode = func(e envelope) *doc.Error { return r.read(e, call.response.asOf, c.cfg.decodeRates) }
-	if err := call.run(ctx, opts); err != nil {
+	if err := call.get(ctx, opts); err != nil {
 		return nil, err
 	}
 	return r, nil
@@ -105,7 +105,7 @@ func (r *ExchangeRates) read(e envelope, asOf time.Time, decode func(json.RawMes
 		}
 	}
 	r.Skipped = skippedIn(e.body.Doc())
-	return explained(wrong, "WithRatesDecoder reads another form")
+	return withAdvice(wrong, "WithRatesDecoder reads another form")
 }
 
 // WithRatesDecoder sets the function that reads the result of [Client.ExchangeRates], in any form. It

@@ -89,8 +89,8 @@ func decoded[T any](result doc.Node, option string, raw json.RawMessage, decode 
 	return append([]T{}, all...), nil // not nil
 }
 
-// explained adds advice to an error.
-func explained(wrong *doc.Error, help string) *doc.Error {
+// withAdvice adds advice to an error.
+func withAdvice(wrong *doc.Error, help string) *doc.Error {
 	if wrong == nil {
 		return nil
 	}

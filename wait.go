@@ -60,9 +60,6 @@ func (e *WaitError) Unwrap() error {
 }
 
 func (e *WaitError) decided() decision {
-	if e == nil {
-		return decision{}
-	}
 	return decision{outcome: OutcomeNotSent, retryable: SafeToRetry(e.Err)}
 }
 

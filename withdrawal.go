@@ -36,8 +36,8 @@ func (s WithdrawalStatus) is(other WithdrawalStatus) bool {
 	return strings.EqualFold(string(s), string(other))
 }
 
-// documented returns the constant of a known status, and any other status as it is.
-func (s WithdrawalStatus) documented() WithdrawalStatus {
+// canonical returns the constant of a known status, and any other status as it is.
+func (s WithdrawalStatus) canonical() WithdrawalStatus {
 	if s.Known() {
 		return WithdrawalStatus(strings.ToUpper(string(s)))
 	}
@@ -70,6 +70,7 @@ func (c *Client) Withdrawal(ctx context.Context, withdrawRequestID string, opts 
 		expectID:         withdrawRequestID,
 		key:              keyInHeader,
 		sendsContentType: true,
+		statusIn:         withdrawalStatusIn,
 	}, func(result doc.Node) (*Withdrawal, *doc.Error) {
 		return withdrawalRecord.One(result, withdrawRequestID)
 	}, opts)
@@ -97,7 +98,7 @@ func WithdrawalStatusOf(err error) WithdrawalStatus {
 		return ended.Status
 	}
 	if unreadable, ok := errors.AsType[*DecodeError](err); ok {
-		return WithdrawalStatus(unreadable.status).documented()
+		return WithdrawalStatus(unreadable.status).canonical()
 	}
 	return ""
 }

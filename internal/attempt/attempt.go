@@ -78,7 +78,7 @@ var (
 	// ErrTooLarge is the error of a body over the limit.
 	ErrTooLarge = errors.New("the body is too large")
 	// ErrExpired is why a write was not begun: its time has passed.
-	ErrExpired = errors.New("the time to send has passed")
+	ErrExpired = errors.New("the lease of the order has expired")
 
 	errNoResponse = errors.New("the RoundTripper returned neither a response nor an error")
 	errEarly      = errors.New("the response began before the invoice was sent: it may answer something else")
