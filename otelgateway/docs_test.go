@@ -34,9 +34,12 @@ func captures(expression string, texts ...string) (all []string) {
 	return all
 }
 
-// withPending runs a test of a client and of the gauges of a guard without pending orders.
+// withPending runs a test of a client and of the gauges of a guard, "shop", without pending orders.
 func withPending(t *testing.T, test func(*testing.T, fixture)) {
 	inBubble(t, func(t *testing.T, f fixture) {
+		f.telemetry = newTelemetry("")
+		f.Guard = "shop"
+		f.client = f.connect(t, otelgateway.New(f.Options))
 		_, err := otelgateway.RegisterPending(pending(0, 0), f.Options)
 		require.NoError(t, err)
 		test(t, f)
@@ -80,13 +83,18 @@ func TestAlerts(t *testing.T) {
 	require.NotEmpty(t, alerts)
 	_, table, _ := strings.Cut(fileText(t, "../docs/production.md"), "\n## Alarms\n")
 	assert.Equal(t, alerts, captures("(?m)^\\| `(\\w+)` \\|", table))
-	assert.Subset(t, captures(`alertname: (\w+)\n +exp_alerts:\n`, tests), alerts, "alerts that a test fires")
+	fired := captures(`alertname: (\w+)\n +exp_alerts:\n`, tests)
+	fired = append(fired, captures(`labels: '.*alertname="(\w+)"`, tests)...)
+	assert.Subset(t, fired, alerts, "alerts that a test fires")
+	for _, sum := range captures(`"expr": "(sum\(max.*)"`, dashboard) {
+		assert.Contains(t, tests, strings.ReplaceAll(sum, `{job=~\"$job\"}`, ""))
+	}
 
 	withPending(t, func(t *testing.T, f fixture) {
 		series := f.series(t)
-		for _, begun := range captures(`series: '(.*)instance="[ab]",job="shop"}'`, tests) {
-			value, ok := series[strings.TrimSuffix(begun, ",")+"}"]
-			assert.True(t, ok && (value == 0 || begun == "gateway_orders_readable{"), begun)
+		for _, begun := range captures(`series: '(.*),instance="[ab]",job="shop"}'`, tests) {
+			value, ok := series[regexp.MustCompile(`(north|south)"`).ReplaceAllString(begun, `shop"`)+"}"]
+			assert.True(t, ok && (value == 0 || strings.HasPrefix(begun, "gateway_orders_readable{")), begun)
 		}
 		_, err := f.client.CreateInvoice(t.Context(), everycall.Order("A-17"))
 		require.NoError(t, err)

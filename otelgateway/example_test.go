@@ -2,7 +2,9 @@ package otelgateway_test
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
+	"os"
 	"time"
 
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
@@ -14,6 +16,7 @@ import (
 	"github.com/cryptogw/gateway/gatewaytest"
 	"github.com/cryptogw/gateway/otelgateway"
 	"github.com/cryptogw/gateway/pricing"
+	"github.com/cryptogw/gateway/sqlguard"
 	"github.com/shopspring/decimal"
 )
 
@@ -51,6 +54,19 @@ func ExampleNew() {
 	//     GET /api/exchange-rate
 	//   gateway.create_invoice
 	//     POST /api/invoice/create
+}
+
+// A program registers the gauges of its pending orders, for the alarms. They end after the last export.
+func ExampleRegisterPending() {
+	db, err := sql.Open("pgx", os.Getenv("DATABASE_URL"))
+	check(err)
+	guard, err := sqlguard.New(db)
+	check(err)
+	meters := sdkmetric.NewMeterProvider() // with a reader, such as that of the exporter for Prometheus
+	gauges, err := otelgateway.RegisterPending(guard, otelgateway.Options{MeterProvider: meters, Guard: "shop"})
+	check(err)
+	defer gauges.Unregister()
+	defer meters.Shutdown(context.Background())
 }
 
 func check(err error) {

@@ -19,12 +19,15 @@ import (
 	"github.com/cryptogw/gateway"
 )
 
-const scope = "github.com/cryptogw/gateway/otelgateway"
+const (
+	scope   = "github.com/cryptogw/gateway/otelgateway"
+	timeout = "timeout" // an error.type
+)
 
 // An observer makes spans and metrics.
 type observer struct {
 	tracer trace.Tracer
-	server []attribute.KeyValue
+	common []attribute.KeyValue // of every span and metric
 
 	duration                                        metric.Float64Histogram
 	attempts, outcomes, failures, unrecorded, drift metric.Int64Counter
@@ -39,7 +42,7 @@ func newObserver(opts Options) gateway.Observer {
 	}
 	o := &observer{
 		tracer: opts.TracerProvider.Tracer(scope, trace.WithInstrumentationVersion(gateway.Version), trace.WithSchemaURL(semconv.SchemaURL)),
-		server: serverOf(opts.BaseURL),
+		common: opts.attributes(),
 		// The buckets of the HTTP conventions, and up to three attempts of an invoice.
 		duration: handled(meter.Float64Histogram("gateway.client.call.duration", metric.WithUnit("s"),
 			metric.WithDescription("Duration of calls, waits between attempts included."), metric.WithExplicitBucketBoundaries(
@@ -64,15 +67,15 @@ func (o *observer) begin() {
 		gateway.OpCoinNetworks, gateway.OpCoinNetwork, gateway.OpCoinNetworkBySymbol, gateway.OpCoinNetworksOf, gateway.OpExchangeRates,
 		gateway.OpBalance, gateway.OpCreateInvoice, gateway.OpWithdrawal,
 	} {
-		outcomes := []gateway.Outcome{gateway.OutcomeSucceeded, gateway.OutcomeNotSent}
-		failures := []string{"401", "429", "missing_api_key", "decode", "response_mismatch", "response_too_large"}
+		outcomes := []string{gateway.OutcomeSucceeded.String(), gateway.OutcomeNotSent.String()}
+		failures := []string{"401", "403", "429", "missing_api_key", "decode", "response_mismatch", "response_too_large"}
 		if operation == gateway.OpCreateInvoice {
-			outcomes = append(outcomes, gateway.OutcomeRejected, gateway.OutcomeUnknown, gateway.OutcomeConflict)
+			outcomes = append(outcomes, gateway.OutcomeRejected.String(), gateway.OutcomeUnknown.String(), gateway.OutcomeConflict.String(), undecided)
 			failures = append(failures, "order_conflict", "order")
 			o.unrecorded.Add(ctx, 0, o.with(operation))
 		}
 		for _, outcome := range outcomes {
-			o.outcomes.Add(ctx, 0, o.with(operation, outcomeOf(outcome)))
+			o.outcomes.Add(ctx, 0, o.with(operation, outcomeKey.String(snakeCase(outcome))))
 		}
 		for _, failure := range failures {
 			o.failures.Add(ctx, 0, o.with(operation, semconv.ErrorTypeKey.String(failure)))
@@ -105,7 +108,7 @@ func (o *observer) start(ctx context.Context, c gateway.Call) context.Context {
 
 func (o *observer) end(ctx context.Context, c gateway.Call) {
 	failure := failureOf(c.Err)
-	outcome := outcomeOf(c.Outcome)
+	outcome := outcomeOf(c)
 	o.inFlight.Add(ctx, -1, o.with(c.Operation))
 	o.outcomes.Add(ctx, 1, o.with(c.Operation, outcome))
 	o.duration.Record(ctx, c.Duration.Seconds(), o.with(c.Operation, failure...))
@@ -158,9 +161,9 @@ func (o *observer) drifted(ctx context.Context, d gateway.Drift) {
 	}
 }
 
-// attributes are those of everything.
+// attributes are those of all spans and metrics of an operation.
 func (o *observer) attributes(operation string) []attribute.KeyValue {
-	return append(slices.Clip(o.server), attribute.String("gateway.operation", operation))
+	return append(slices.Clip(o.common), attribute.String("gateway.operation", operation))
 }
 
 func (o *observer) with(operation string, more ...attribute.KeyValue) metric.MeasurementOption {
@@ -174,8 +177,20 @@ func endSpan(span trace.Span, err error) {
 	span.End()
 }
 
-func outcomeOf(o gateway.Outcome) attribute.KeyValue {
-	return attribute.String("gateway.outcome", snakeCase(o.String()))
+const (
+	outcomeKey = attribute.Key("gateway.outcome")
+
+	// undecided is the outcome of a call that sent nothing, and that knows nothing of the order: it is in flight,
+	// or the guard has failed. There is nothing to look up, unlike for an unknown outcome.
+	undecided = "undecided"
+)
+
+func outcomeOf(c gateway.Call) attribute.KeyValue {
+	_, isUnknown := c.Err.(*gateway.OutcomeUnknownError)
+	if c.Outcome == gateway.OutcomeUnknown && c.Attempts == 0 && !isUnknown {
+		return outcomeKey.String(undecided)
+	}
+	return outcomeKey.String(snakeCase(c.Outcome.String()))
 }
 
 func kindOf(k gateway.DriftKind) attribute.KeyValue {
@@ -211,7 +226,11 @@ func errorType(err error) string {
 	case *gateway.ArgumentError:
 		return reasonOf(e, "argument")
 	case *gateway.TransportError:
-		return reasonOf(e, string(e.Phase))
+		reason := reasonOf(e, string(e.Phase))
+		if e.Phase == gateway.PhaseOrder && reason == timeout { // the guard takes too long
+			return string(e.Phase)
+		}
+		return reason
 	}
 	return semconv.ErrorTypeOther.Value.AsString()
 }
@@ -222,13 +241,14 @@ func reasonOf(err error, other string) string {
 		sentinel error
 		word     string
 	}{
-		{context.DeadlineExceeded, "timeout"},
+		{gateway.ErrOrderInFlight, "order_in_flight"},
+		{gateway.ErrShutdown, "shutdown"},
+		{context.DeadlineExceeded, timeout},
 		{context.Canceled, "canceled"},
 		{gateway.ErrRedirect, "redirect"},
 		{gateway.ErrResponseTooLarge, "response_too_large"},
 		{gateway.ErrResponseMismatch, "response_mismatch"},
 		{gateway.ErrMissingAPIKey, "missing_api_key"},
-		{gateway.ErrOrderInFlight, "order_in_flight"},
 	} {
 		if errors.Is(err, known.sentinel) {
 			return known.word

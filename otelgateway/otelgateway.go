@@ -1,8 +1,8 @@
 // Package otelgateway gives a client of package gateway OpenTelemetry traces and
 // metrics: a span for each call, one below it for each attempt, and the metrics
 // gateway.client.call.duration, .attempts, .outcomes, .failures, .unrecorded, .in_flight and
-// .drift. [RegisterPending] adds those of the orders that are pending in a [sqlguard.Guard]. Counters begin with 0, so that the first event of a process
-// is an increase.
+// .drift. [RegisterPending] adds those of the orders that are pending in a [sqlguard.Guard]. Counters begin
+// with 0, so that the first event of a process is an increase.
 //
 // The attributes are those of the HTTP semantic conventions where these apply; the
 // others begin with "gateway.". None has a key, an order, an amount, an argument of a
@@ -32,6 +32,11 @@ type Options struct {
 	// BaseURL is the base URL of the client. Its host and port become the attributes
 	// server.address and server.port. Default: there are no such attributes.
 	BaseURL string
+
+	// Guard names the order guard, such as "shop". It becomes the attribute gateway.guard, which tells the guards
+	// of a process apart, and the clients that use them. [RegisterPending] requires it. Default: there is no such
+	// attribute.
+	Guard string
 }
 
 // New returns the option that gives a client traces and metrics: a [gateway.WithObserver].
@@ -44,6 +49,15 @@ func New(opts Options) gateway.Option {
 func (o Options) meter() metric.Meter {
 	return cmp.Or(o.MeterProvider, otel.GetMeterProvider()).
 		Meter(scope, metric.WithInstrumentationVersion(gateway.Version), metric.WithSchemaURL(semconv.SchemaURL))
+}
+
+// attributes are those of every span and metric.
+func (o Options) attributes() []attribute.KeyValue {
+	all := serverOf(o.BaseURL)
+	if o.Guard != "" {
+		all = append(all, attribute.String("gateway.guard", o.Guard))
+	}
+	return all
 }
 
 // serverOf are the attributes of the host of a base URL.

@@ -28,11 +28,15 @@ type PendingSummarizer interface {
 // Each collection of the metrics reads the orders, for at most 5 seconds. If they cannot be read, these
 // gauges have no value, gateway.orders.readable is 0 instead of 1, and [otel.Handle] receives the error.
 //
-// All processes over one table report the same orders: take the maximum, not the sum. RegisterPending
-// returns the error of the MeterProvider, or an error for a nil guard.
+// All processes over one table report the same orders: take the maximum of their counts. Add up those of guards with
+// different names. Guards of one process need different names, because a gauge hides another with the same attributes.
+// RegisterPending returns the error of the MeterProvider, or an error for a nil guard or for one without a name.
 func RegisterPending(guard PendingSummarizer, opts Options) (metric.Registration, error) {
-	if guard == nil {
+	switch {
+	case guard == nil:
 		return nil, errors.New("otelgateway: RegisterPending: guard is required")
+	case opts.Guard == "":
+		return nil, errors.New(`otelgateway: RegisterPending: Options.Guard is required: name the guard, such as "shop"`)
 	}
 	meter := opts.meter()
 	count, err1 := meter.Int64ObservableGauge("gateway.orders.pending", metric.WithUnit("{order}"),
@@ -44,7 +48,7 @@ func RegisterPending(guard PendingSummarizer, opts Options) (metric.Registration
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return nil, err
 	}
-	attributes := metric.WithAttributes(serverOf(opts.BaseURL)...)
+	attributes := metric.WithAttributes(opts.attributes()...)
 	// It returns no error: a periodic reader would then export no metric at all.
 	return meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
 		ctx, cancel := context.WithTimeout(ctx, pendingTimeout)

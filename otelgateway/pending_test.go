@@ -3,6 +3,7 @@ package otelgateway_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,19 +36,20 @@ func pending(count int, age time.Duration) guard {
 func TestRegisterPending(t *testing.T) {
 	before := otel.GetErrorHandler()
 	defer otel.SetErrorHandler(before)
-	const server = `{server_address="gateway.example",server_port="443"}`
+	const labels = `{gateway_guard="shop",server_address="gateway.example",server_port="443"}`
 	gauges := func(count, age float64) map[string]float64 {
 		return map[string]float64{
-			"gateway_orders_pending" + server: count, "gateway_orders_oldest_pending_age_seconds" + server: age, "gateway_orders_readable" + server: 1,
+			"gateway_orders_pending" + labels: count, "gateway_orders_oldest_pending_age_seconds" + labels: age, "gateway_orders_readable" + labels: 1,
 		}
 	}
-	unreadable := map[string]float64{"gateway_orders_readable" + server: 0}
+	unreadable := map[string]float64{"gateway_orders_readable" + labels: 0}
 	synctest.Test(t, func(t *testing.T) {
 		var answer guard
 		var handled string
 		otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { handled += err.Error() }))
 		o := newTelemetry("https://gateway.example")
 		asked := guard(func(ctx context.Context) (sqlguard.PendingSummary, error) { return answer(ctx) })
+		o.Guard = "shop"
 		registration, err := otelgateway.RegisterPending(asked, o.Options)
 		require.NoError(t, err)
 		for _, tt := range []struct {
@@ -80,4 +82,28 @@ func TestRegisterPending(t *testing.T) {
 	})
 	_, err := otelgateway.RegisterPending(nil, otelgateway.Options{})
 	assert.EqualError(t, err, "otelgateway: RegisterPending: guard is required")
+	_, err = otelgateway.RegisterPending(pending(0, 0), otelgateway.Options{})
+	assert.EqualError(t, err, `otelgateway: RegisterPending: Options.Guard is required: name the guard, such as "shop"`)
+}
+
+// Two shops of one process and gateway: neither guard hides the other.
+func TestRegisterPending_twoGuards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newTelemetry("https://gateway.example")
+		for name, guard := range map[string]guard{"north": pending(3, time.Hour), "south": pending(0, 0)} {
+			o.Guard = name
+			_, err := otelgateway.RegisterPending(guard, o.Options)
+			require.NoError(t, err)
+		}
+		var pending, oldest float64
+		for series, value := range o.series(t) {
+			switch name, _, _ := strings.Cut(series, "{"); name {
+			case "gateway_orders_pending":
+				pending += value
+			case "gateway_orders_oldest_pending_age_seconds":
+				oldest = max(oldest, value)
+			}
+		}
+		assert.Equal(t, []float64{3, 3600}, []float64{pending, oldest})
+	})
 }
