@@ -3,7 +3,6 @@ package sqlguard
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"time"
@@ -14,57 +13,7 @@ import (
 
 // status returns an order as it was read.
 func (s *stored) status(k key, readAt time.Time) gateway.OrderStatus {
-	state := s.State(s.now)
-	o := gateway.OrderStatus{
-		OrderID: k.order, Merchant: k.merchant, Gateway: s.Gateway, State: gateway.OrderState(state), Attempts: s.Attempts, Attempt: orders.NameOf(s.Attempt),
-		Begun: orders.TimeAt(s.Begun), SentUntil: orders.TimeAt(s.Lease), Ended: orders.TimeAt(s.Ended), Created: orders.TimeAt(s.Created), Resolved: orders.TimeAt(s.Resolved),
-		Record:      s.record(),
-		Finding:     gateway.Finding{Exists: s.Found.Exists, By: s.Found.By, Note: s.Found.Note},
-		GuardReadAt: orders.TimeAt(s.now), ReadAt: readAt.UTC(),
-	}
-	earlier := s.Unsettled()
-	switch state {
-	case orders.InFlight:
-		earlier = s.Open
-	case orders.Unknown:
-		o.Since = orders.TimeAt(s.OpenSince)
-		earlier = earlier[:len(earlier)-1]
-	}
-	for _, a := range earlier {
-		o.Earlier = append(o.Earlier, a.Record)
-	}
-	return o
-}
-
-// record returns the record of an order.
-func (s *stored) record() gateway.OrderRecord {
-	switch state := s.State(s.now); {
-	case state == orders.InFlight:
-		return gateway.OrderRecord{Request: s.Held.Request}
-	case state == orders.Created:
-		return s.invoice()
-	case state == orders.Unknown:
-		open := s.Unsettled()
-		return open[len(open)-1].Record
-	case s.Last != nil:
-		return *s.Last
-	default:
-		return gateway.OrderRecord{}
-	}
-}
-
-// invoice is the record of a created order.
-func (s *stored) invoice() gateway.OrderRecord {
-	r := s.Invoices[0].Record
-	r.CreatedAt = orders.TimeAt(s.Created)
-	for _, other := range s.Invoices[1:] {
-		invoice := other.Record.Invoice
-		if invoice == nil {
-			invoice = json.RawMessage("null") // it is not known what it says
-		}
-		r.Others = append(r.Others, invoice)
-	}
-	return r
+	return gateway.OrderStatus(orders.StatusOf[gateway.OrderState, gateway.Finding](&s.row, k.merchant, k.order, s.now, readAt))
 }
 
 // Order returns an order. The merchant is the name that [gateway.WithMerchant] sets; empty for the

@@ -3,11 +3,9 @@ package sqlguard
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/internal/endpoint"
@@ -187,54 +185,18 @@ func (r Resolution) check() error {
 
 // apply records the finding in the row of its order.
 func (r Resolution) apply(has row, now int64) (row, orders.Answer) {
-	f, margin := r.Finding, cmp.Or(r.Finding.Margin, gateway.DefaultMargin)
+	o, f := r.Order, r.Finding
 	sent := orders.TimeAt(has.Begun)
 	if open := has.Unsettled(); len(open) > 0 && !open[len(open)-1].Record.SentAt.IsZero() {
 		sent = open[len(open)-1].Record.SentAt // by the clock of the process that sent it
 	}
-	after, answer := has.Resolve(orders.Resolve[gateway.OrderRecord]{
+	return has.Resolve(orders.Resolve[gateway.OrderRecord]{
 		Finding: orders.Finding{Exists: f.Exists, By: f.By, Note: f.Note},
-		Attempt: orders.AttemptOf(r.Order.Attempt), Read: r.Order.GuardReadAt.UnixMicro(), Waited: r.Order.ReadAt.Sub(sent).Microseconds(), Margin: margin.Microseconds(),
-		Bare: len(f.Invoice) == 0, Record: foundOf(&has, f.Invoice),
+		Attempt: orders.AttemptOf(o.Attempt), Read: o.GuardReadAt.UnixMicro(), ReadAt: o.ReadAt,
+		Waited: o.ReadAt.Sub(sent).Microseconds(), Margin: cmp.Or(f.Margin, gateway.DefaultMargin).Microseconds(),
+		Bare: len(f.Invoice) == 0, Record: orders.Found(&has, f.Invoice),
 	}, now)
-	switch {
-	case errors.Is(answer.Err, gateway.ErrTooEarly):
-		over := margin + orders.TimeAt(has.Lease).Sub(orders.TimeAt(has.Begun)) // since it began
-		left := max(over-r.Order.GuardReadAt.Sub(orders.TimeAt(has.Begun)), over-r.Order.ReadAt.Sub(sent))
-		answer.Err = fmt.Errorf("%w: the order was read %v too early: read it again at %s, and look it up again",
-			gateway.ErrTooEarly, left.Round(time.Second), textOf(r.Order.ReadAt.Add(left)))
-	case errors.Is(answer.Err, gateway.ErrNotUnknown) && has.Resolved > 0:
-		answer.Err = fmt.Errorf("%w, as %q found at %s", answer.Err, has.Found.By, textOf(orders.TimeAt(has.Resolved)))
-	}
-	return after, answer
 }
-
-func textOf(t time.Time) string { return t.UTC().Format(time.RFC3339) }
-
-// foundOf is the record of an invoice that a person has found. Where the attempts had different requests, nobody
-// knows which of them the invoice is for.
-func foundOf(has *row, invoice json.RawMessage) gateway.OrderRecord {
-	attempts := has.Unsettled()
-	if len(attempts) == 0 {
-		attempts = has.Invoices
-	}
-	if len(attempts) == 0 {
-		return gateway.OrderRecord{}
-	}
-	r := attempts[len(attempts)-1].Record
-	for _, other := range attempts {
-		if !other.Record.Request.Equal(r.Request) {
-			r.Request = gateway.InvoiceRequest{}
-		}
-	}
-	r.Outcome, r.Invoice, r.Body, r.Cause, r.StatusCode = gateway.OutcomeSucceeded, invoice, nil, "", 0
-	if len(invoice) == 0 {
-		r.Cause = foundWithoutInvoice
-	}
-	return r
-}
-
-const foundWithoutInvoice = "a person found that the invoice exists, and did not record what it says"
 
 // Forget deletes a created order whose invoice can no longer be paid, such as an expired one. The next call for the
 // order then sends another invoice: first ask the operator of the gateway what a repeated orderId does. Forget

@@ -135,9 +135,6 @@ func (g *Guard) keyOf(o gateway.Order) (key, error) {
 	return k, errors.Join(g.checkMerchant(o.Merchant), k.check(), checkStorable("gateway", o.Gateway, maxGateway))
 }
 
-// noOutcome is the Cause of an attempt until it ends.
-const noOutcome = "the process did not record an outcome"
-
 // Begin implements [gateway.OrderGuard]. A lease is granted for the duration of [WithLease], and
 // the request is recorded. An answer that grants nothing writes nothing.
 //
@@ -172,7 +169,7 @@ func (g *Guard) begin(ctx context.Context, k key, o gateway.Order) (stored, gate
 	start := g.now()
 	begin := orders.Begin[gateway.OrderRecord]{
 		Gateway: o.Gateway, Attempt: randomName(), Lease: g.cfg.lease.Microseconds(), Resubmit: o.Resubmit,
-		Record: gateway.OrderRecord{Request: o.Request, SentAt: start.UTC(), Cause: noOutcome},
+		Record: orders.Held[gateway.OrderRecord](o.Request, start),
 	}
 	bounded, cancel := context.WithTimeout(ctx, g.patience)
 	defer cancel()
@@ -189,19 +186,14 @@ func (g *Guard) begin(ctx context.Context, k key, o gateway.Order) (stored, gate
 	}
 	switch {
 	case err != nil:
-		g.withdraw(ctx, k, orders.End[gateway.OrderRecord]{Gateway: o.Gateway, Attempt: begin.Attempt, Record: gateway.OrderRecord{Outcome: gateway.OutcomeNotSent, Request: o.Request}})
+		g.withdraw(ctx, k, orders.EndOf(o.Gateway, begin.Attempt, gateway.OrderRecord{Outcome: gateway.OutcomeNotSent, Request: o.Request}))
 		return stored{}, gateway.Lease{}, err
 	case answer.Err != nil:
 		return stored{}, gateway.Lease{}, answer.Err
 	case answer.Granted:
-		lease := gateway.Lease{Attempt: orders.NameOf(begin.Attempt), Expires: start.Add(g.cfg.lease)}
-		if before := has.Open; len(before) > 0 {
-			lease.Known = &before[len(before)-1].Record
-		}
-		return has, lease, nil
+		return has, gateway.Lease{Known: orders.Before(&has.row), Attempt: orders.NameOf(begin.Attempt), Expires: start.Add(g.cfg.lease)}, nil
 	}
-	known := has.record()
-	return stored{}, gateway.Lease{State: gateway.OrderState(has.State(has.now)), Known: &known}, nil
+	return stored{}, gateway.Lease{State: gateway.OrderState(has.State(has.now)), Known: orders.Known(&has.row, has.now)}, nil
 }
 
 // withdrawTimeout bounds how long a failed Begin tries to withdraw what it recorded.
@@ -236,39 +228,23 @@ func (g *Guard) End(ctx context.Context, o gateway.Order, r gateway.OrderRecord)
 	if err != nil {
 		return r, err
 	}
-	end := orders.End[gateway.OrderRecord]{Gateway: o.Gateway, Attempt: orders.AttemptOf(o.Attempt), Record: r}
+	attempt := orders.AttemptOf(o.Attempt)
+	if attempt == 0 {
+		attempt = randomName() // of another guard; a name, so that it is recorded once
+	}
+	end := orders.EndOf(o.Gateway, attempt, r)
 	g.mu.Lock()
-	begun := g.held[end.Attempt]
-	delete(g.held, end.Attempt)
+	begun := g.held[attempt]
+	delete(g.held, attempt)
 	g.mu.Unlock()
-	switch r.Outcome {
-	case gateway.OutcomeSucceeded:
-		end.Result, end.Bare = orders.Success, len(r.Invoice) == 0
-	case gateway.OutcomeNotSent, gateway.OutcomeRejected:
-	default:
-		end.Result, end.Record.Outcome = orders.Undecided, gateway.OutcomeUnknown
-	}
-	if end.Attempt == 0 {
-		end.Attempt = randomName() // of another guard; a name, so that it is recorded once
-	}
 	has, err := g.end(ctx, k, begun, end)
 	if err != nil {
 		return r, k.error(err)
 	}
-	state := has.State(has.now)
-	if begun.known && state == orders.Created {
+	if begun.known && has.State(has.now) == orders.Created {
 		g.isSure.Store(true)
 	}
-	switch {
-	case end.Result == orders.Success && len(has.Invoices) > 0:
-		return has.invoice(), nil
-	case state == orders.Free, state == orders.InFlight && len(has.Open) == 0:
-		return r, nil
-	case state == orders.InFlight:
-		return has.Open[len(has.Open)-1].Record, nil
-	default:
-		return has.record(), nil
-	}
+	return orders.Ended(&has.row, end, has.now), nil
 }
 
 // end records an outcome. To repeat it is safe: each attempt ends once.

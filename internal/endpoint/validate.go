@@ -1,8 +1,6 @@
 package endpoint
 
 import (
-	"iter"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -138,21 +136,4 @@ func isUUID(text string) bool {
 		}
 	}
 	return true
-}
-
-// IsOrderName reports whether the names of a value and of the members that it is in, the innermost first, are of a
-// place for the name of an order, such as orderId, or id within order.
-func IsOrderName(names iter.Seq[string]) bool {
-	for name := range names {
-		switch name = strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name)); name {
-		case "id", "number", "no", "name", "value":
-			continue
-		}
-		return slices.Contains([]string{
-			"order", "orders", "orderid", "orderids", "orderno", "ordernumber", "orderref", "orderreference", "merchantorder", "merchantorderid", "merchantorderno",
-			"merchantreference", "clientorderid", "customerorderid", "shoporderid", "outtradeno", "external", "externalid", "externalorderid", "externalreference",
-			"ref", "reference", "referenceid",
-		}, name)
-	}
-	return false
 }

@@ -148,38 +148,35 @@ type End[R any] struct {
 // End records the outcome of an attempt, whoever has the lease. The state of the order only becomes more
 // certain.
 func (r Row[R]) End(e End[R], now int64) (Row[R], Answer) {
-	holds := r.Held != nil && r.Attempt == e.Attempt
+	ended := Attempt[R]{Name: e.Attempt, Record: e.Record}
 	open, made := indexOf(r.Open, e.Attempt), indexOf(r.Invoices, e.Attempt)
-	if made >= 0 && !holds && !r.learns(made, e) || e.Result == Nothing && !holds && open < 0 {
-		return r, Answer{}
-	}
-	if r.Attempts == 0 { // its row is gone
-		r.Gateway, r.Attempts, r.Attempt, r.Begun = e.Gateway, 1, e.Attempt, now
-	}
-	if holds {
+	switch {
+	case r.Held != nil && r.Attempt == e.Attempt: // the holder of the lease
 		r.Held = nil
+	case made >= 0 && !r.learns(made, e): // an attempt that has succeeded
+		return r, Answer{}
+	case open >= 0: // an earlier attempt of unknown outcome
+		r.Open = without(r.Open, open)
+	case e.Result == Nothing: // a stranger, who may go
+		return r, Answer{}
+	case r.Attempts == 0: // a stranger, whose row is gone
+		r.Gateway, r.Attempts, r.Attempt, r.Begun = e.Gateway, 1, e.Attempt, now
 	}
 	if r.Held == nil {
 		r.Lease = now
 	}
 	r.Ended = now
-	attempt := Attempt[R]{Name: e.Attempt, Record: e.Record}
 	switch {
-	case e.Result == Undecided && open >= 0:
-		r.Open = slices.Clone(r.Open)
-		r.Open[open] = attempt
-	case e.Result == Undecided:
-		r.Open = with(r.Open, attempt)
-	default:
-		r.Open = without(r.Open, open)
-	}
-	switch {
-	case e.Result == Success && (len(r.Invoices) == 0 || r.learns(0, e)):
-		r.Invoices, r.Bare = append([]Attempt[R]{attempt}, r.Invoices[min(1, len(r.Invoices)):]...), e.Bare
-	case e.Result == Success:
-		r.Invoices = with(r.Invoices, attempt)
 	case e.Result == Nothing:
 		r.Last = &e.Record
+	case e.Result == Undecided && open >= 0:
+		r.Open = slices.Insert(slices.Clip(r.Open), open, ended)
+	case e.Result == Undecided:
+		r.Open = with(r.Open, ended)
+	case len(r.Invoices) == 0 || r.learns(0, e):
+		r.Invoices, r.Bare = append([]Attempt[R]{ended}, r.Invoices[min(1, len(r.Invoices)):]...), e.Bare
+	default:
+		r.Invoices = with(r.Invoices, ended)
 	}
 	r.close(now)
 	return r, Answer{Changed: true}
@@ -195,12 +192,13 @@ func (r *Row[R]) learns(made int, e End[R]) bool {
 // A Resolve is a finding about an order of unknown outcome.
 type Resolve[R any] struct {
 	Finding
-	Attempt int64 // the last one when the order was read, before it was looked up
-	Read    int64 // when the order was read, by the clock of the guard
-	Waited  int64 // how long after the attempt began the order was read, by the clocks of the processes
-	Margin  int64 // how long a request may be in transit, in microseconds
-	Bare    bool  // what the invoice says is not known
-	Record  R     // of the invoice
+	Attempt int64     // the last one when the order was read, before it was looked up
+	Read    int64     // when the order was read, by the clock of the guard
+	ReadAt  time.Time // when it was, by the clock of the process that read it
+	Waited  int64     // how long after the attempt began that was, by the clocks of the processes
+	Margin  int64     // how long a request may be in transit, in microseconds
+	Bare    bool      // what the invoice says is not known
+	Record  R         // of the invoice
 }
 
 // Resolve ends an order of unknown outcome, or adds what the invoice of a created order says if that
@@ -212,11 +210,11 @@ func (r Row[R]) Resolve(f Resolve[R], now int64) (Row[R], Answer) {
 	case r.hasFound(f, state):
 		return r, Answer{}
 	case state != Unknown && !adds:
-		return r, Answer{Err: fmt.Errorf("%w: it is %s", ErrNotUnknown, state)}
+		return r, Answer{Err: r.notUnknown(state)}
 	case r.Attempt != f.Attempt:
 		return r, Answer{Err: ErrTriedAgain}
-	case !f.Exists && (f.Read < r.Lease+f.Margin || f.Waited < r.Lease-r.Begun+f.Margin):
-		return r, Answer{Err: ErrTooEarly} // a clock that jumps must not end the wait
+	case !f.Exists && r.early(f) > 0:
+		return r, Answer{Err: tooEarly(f.ReadAt, r.early(f))}
 	}
 	r.Found, r.Resolved = f.Finding, now
 	if adds {
@@ -237,6 +235,28 @@ func (r Row[R]) Resolve(f Resolve[R], now int64) (Row[R], Answer) {
 	r.close(now)
 	return r, Answer{Changed: true}
 }
+
+// early returns for how many microseconds too early the order was read, by the clock that says more: one that jumps
+// must not end the wait.
+func (r *Row[R]) early(f Resolve[R]) int64 {
+	return f.Margin + max(r.Lease-f.Read, r.Lease-r.Begun-f.Waited)
+}
+
+func tooEarly(readAt time.Time, early int64) error {
+	left := (time.Duration(early)*time.Microsecond + time.Second - 1).Truncate(time.Second)
+	return fmt.Errorf("%w: the order was read %v too early: read it again at %s, and look it up again",
+		ErrTooEarly, left, textOf(readAt.Add(left)))
+}
+
+// notUnknown is the error of a finding about an order in another state.
+func (r *Row[R]) notUnknown(state State) error {
+	if r.Resolved == 0 {
+		return fmt.Errorf("%w: it is %s", ErrNotUnknown, state)
+	}
+	return fmt.Errorf("%w: it is %s, as %q found at %s", ErrNotUnknown, state, r.Found.By, textOf(TimeAt(r.Resolved)))
+}
+
+func textOf(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // Mark makes a free order one of unknown outcome: an attempt that this guard has forgotten may have sent it.
 func (r Row[R]) Mark(attempt int64, record R, now int64) (Row[R], Answer) {

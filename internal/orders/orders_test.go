@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -246,6 +247,35 @@ func TestRow_Resolve_bothClocks(t *testing.T) {
 		_, answer := h.row.Resolve(orders.Resolve[string]{Attempt: attempt("a"), Margin: margin, Read: h.now + margin + tt.read, Waited: 8 + margin + tt.waited}, h.now+10*margin)
 		assert.Equal(t, tt.early, errors.Is(answer.Err, orders.ErrTooEarly))
 	}
+}
+
+// A refusal says when to read the order again, by the clock that has longer to wait, and who resolved it before.
+func TestRow_Resolve_refusals(t *testing.T) {
+	t.Parallel()
+	const second = int64(time.Second / time.Microsecond)
+	begun := int64(1_800_000_000) * second
+	var free orders.Row[string]
+	held, _ := free.Begin(orders.Begin[string]{Attempt: 1, Lease: 60 * second}, begun)
+	ended, _ := held.End(orders.End[string]{Attempt: 1, Result: orders.Undecided}, begun+2*second)
+	finding := orders.Resolve[string]{Finding: orders.Finding{By: "anna"}, Attempt: 1, Margin: 10 * second, ReadAt: orders.TimeAt(begun + 100*second)}
+	for _, tt := range []struct {
+		row          orders.Row[string]
+		read, waited int64 // seconds after it began
+		want         string
+	}{
+		{ended, 5, 12, "a request of the order may still be in transit: the order was read 7s too early: read it again at 2027-01-15T08:01:47Z, and look it up again"},
+		{ended, 12, 9, "the order was read 3s too early: read it again at 2027-01-15T08:01:43Z"},
+		{held, 65, 1000, "the order was read 5s too early: read it again at 2027-01-15T08:01:45Z"},
+	} {
+		finding.Read, finding.Waited = begun+tt.read*second, tt.waited*second
+		_, answer := tt.row.Resolve(finding, begun+1000*second)
+		assert.ErrorContains(t, answer.Err, tt.want)
+	}
+	finding.Read, finding.Waited = begun+12*second, 12*second
+	absent, answer := ended.Resolve(finding, begun+13*second)
+	require.NoError(t, answer.Err)
+	_, answer = absent.Resolve(orders.Resolve[string]{Finding: orders.Finding{Exists: true, By: "bob"}, Attempt: 1}, begun+14*second)
+	assert.EqualError(t, answer.Err, `the outcome of the order is not unknown: it is free, as "anna" found at 2027-01-15T08:00:13Z`)
 }
 
 func TestRow_State_whenTheLeaseEnds(t *testing.T) {
