@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -48,85 +49,63 @@ type BalanceAmount struct {
 //   - an amount may be missing: Skipped has a record of the coin, a record without a coin, or 64 records;
 //   - a caller has set an amount that no response can hold.
 func (b *Balance) Total(coinSymbol string) (decimal.Decimal, error) {
-	refused := func(argument, format string, args ...any) (decimal.Decimal, error) {
-		reason := fmt.Sprintf("of %q ", redact.Truncate(coinSymbol, maxQuotedName)) + fmt.Sprintf(format, args...)
-		return decimal.Decimal{}, &ArgumentError{Operation: "total", Name: argument, Reason: printable(reason)}
-	}
 	for i, s := range b.Skipped {
 		if s.CoinSymbol == "" || strings.EqualFold(s.CoinSymbol, redact.Truncate(coinSymbol, maxName)) || i == maxSkipped-1 {
-			return refused("balance", "is not known, a record was skipped: %s: %s", s.Pointer, s.Reason)
+			return noTotal("balance", "of %q is not known, a record was skipped: %s: %s", quotable(coinSymbol), s.Pointer, s.Reason)
 		}
 	}
 	var total decimal.Decimal
-	var added []BalanceAmount
-	for _, a := range b.Amounts {
+	var first *BalanceAmount
+	networks := map[string]bool{}
+	for i := range b.Amounts {
+		a := &b.Amounts[i]
 		if !strings.EqualFold(a.CoinSymbol, coinSymbol) {
 			continue
 		}
-		if !money.Representable(a.Amount) {
-			return refused("amount", "is not an amount of money")
+		first = cmp.Or(first, a)
+		network := strings.ToLower(strings.ToUpper(a.NetworkName))
+		switch {
+		case !money.Representable(a.Amount):
+			return noTotal("amount", "of %q is not an amount of money", quotable(coinSymbol))
+		case a.CoinSymbol != first.CoinSymbol || !endpoint.SameID(a.CoinID, first.CoinID):
+			return noTotal("balance", "of %q is not known, the amounts may be of several coins: "+
+				"add up those of Amounts that you mean", quotable(coinSymbol))
+		case networks[network]:
+			return noTotal("balance", "of %q is not known, there are two amounts on the network %q: "+
+				"add up those of Amounts that you mean", quotable(coinSymbol), quotable(a.NetworkName))
 		}
-		for _, other := range added {
-			switch {
-			case a.CoinSymbol != other.CoinSymbol || !endpoint.SameID(a.CoinID, other.CoinID):
-				return refused("balance", "is not known, the amounts may be of several coins: add up those of Amounts that you mean")
-			case strings.EqualFold(a.NetworkName, other.NetworkName):
-				return refused("balance", "is not known, there are two amounts on the network %q: add up those of Amounts that you mean",
-					redact.Truncate(a.NetworkName, maxQuotedName))
-			}
-		}
-		total, added = total.Add(a.Amount), append(added, a)
+		total, networks[network] = total.Add(a.Amount), true
 	}
-	if len(added) == 0 {
-		reason := fmt.Sprintf("%q is not in the balance", redact.Truncate(coinSymbol, maxQuotedName))
-		return decimal.Decimal{}, &ArgumentError{Operation: "total", Name: "coinSymbol", Reason: printable(reason), err: ErrNotFound}
+	if first == nil {
+		_, err := noTotal("coinSymbol", "%q is not in the balance", quotable(coinSymbol))
+		err.err = ErrNotFound
+		return decimal.Decimal{}, err
 	}
 	return total, nil
 }
 
+// noTotal returns the error of [Balance.Total].
+func noTotal(argument, format string, args ...any) (decimal.Decimal, *ArgumentError) {
+	reason := printable(fmt.Sprintf(format, args...))
+	return decimal.Decimal{}, &ArgumentError{Operation: "total", Name: argument, Reason: reason}
+}
+
 // Balance returns the balances of the account. The response is not documented. The client reads three forms: an
-// array of records with an amount under balance, amount or available; an object of amounts by symbol; and, for a
-// query that names a coin, one such record or amount. Any other form is a [*DecodeError], unless
-// [WithBalanceDecoder] reads it, and so is a paginated response, which has a meta or counts pages. In a list, a
-// record that cannot be read, or names no coin, is skipped: see [Skipped].
+// array of records with an amount each, under balance, amount or available; an object of amounts by symbol; and, for
+// a query that names a coin, one such record. Any other form is a [*DecodeError], unless [WithBalanceDecoder] reads
+// it. So is a record with two amounts, such as available beside total, and a meta that is not empty: the response may
+// be one page of several. In a list, a record that cannot be read, or names no coin, is skipped: see [Skipped].
 //
 // GET /api/balance/
 func (c *Client) Balance(ctx context.Context, q BalanceQuery, opts ...CallOption) (*Balance, error) {
-	b := &Balance{}
-	call := &call{client: c, operation: operation{
+	return do(ctx, c, operation{
 		name:  OpBalance,
 		route: "/api/balance/",
 		query: []endpoint.Param{{Name: "coinSymbol", Value: q.CoinSymbol}, {Name: "networkName", Value: q.NetworkName}},
 		key:   keyInHeader,
 
 		undocumented: true,
-	}}
-	call.decode = func(e envelope) *doc.Error { return b.read(e, q, c.cfg.decodeBalance) }
-	if err := call.get(ctx, opts); err != nil {
-		return nil, err
-	}
-	return b, nil
-}
-
-// read reads a balance with the decoder of [WithBalanceDecoder], or in one of the three forms.
-func (b *Balance) read(e envelope, q BalanceQuery, decode func(json.RawMessage) ([]BalanceAmount, error)) *doc.Error {
-	*b = Balance{Amounts: []BalanceAmount{}}
-	result, wrong := e.undocumented(decode != nil)
-	if wrong == nil {
-		b.Raw = json.RawMessage(result.JSON())
-		switch page := e.page(); {
-		case decode != nil && holdsNothing(result):
-		case decode != nil:
-			b.Amounts, wrong = decoded(result, "WithBalanceDecoder", b.Raw, decode, checkAmounts)
-			return wrong
-		case !page.IsZero():
-			wrong = page.Errorf("says that the balance may be one page of several")
-		case !holdsNothing(result):
-			b.Amounts, wrong = q.amountsIn(result)
-		}
-	}
-	b.Skipped = skippedIn(e.body.Doc())
-	return withAdvice(wrong, "WithBalanceDecoder reads another form")
+	}, func(e envelope) (*Balance, *doc.Error) { return q.read(e, c.cfg.decodeBalance) }, opts)
 }
 
 // WithBalanceDecoder sets the function that reads the result of [Client.Balance], as [WithRatesDecoder] does
@@ -143,26 +122,21 @@ func WithBalanceDecoder(decode func(result json.RawMessage) ([]BalanceAmount, er
 	}
 }
 
-// page returns what says that a result may be one page of several: a meta that is not empty, or a member
-// beside the result whose name speaks of pages.
-func (e envelope) page() doc.Node {
-	for n := range e.body.Parts() {
-		if n == e.result || !n.Holds() {
-			continue
-		}
-		for inner := range n.All() {
-			if n.IsNamed("meta") || speaksOfPages(inner.Name()) {
-				return inner
+// read reads a balance with the function of [WithBalanceDecoder], or in one of the three forms.
+func (q BalanceQuery) read(e envelope, decode func(json.RawMessage) ([]BalanceAmount, error)) (*Balance, *doc.Error) {
+	amounts, raw, wrong := decoder[BalanceAmount]{
+		option: "WithBalanceDecoder", decode: decode, check: checkAmounts,
+		known: func(result doc.Node) ([]BalanceAmount, *doc.Error) {
+			if meta := e.body.Member("meta"); meta.Holds() {
+				return nil, meta.Errorf("is not empty: the balance may be one page of several")
 			}
-		}
+			return q.amountsIn(result)
+		},
+	}.read(e)
+	if wrong != nil {
+		return nil, wrong
 	}
-	return doc.Node{}
-}
-
-func speaksOfPages(name string) bool {
-	name = strings.ToLower(name)
-	return slices.Contains([]string{"count", "limit", "more", "hasmore", "has_more"}, name) ||
-		slices.ContainsFunc([]string{"pag", "total", "offset", "next", "cursor"}, func(word string) bool { return strings.Contains(name, word) })
+	return &Balance{Amounts: amounts, Skipped: skippedIn(e.body.Doc()), Raw: raw}, nil
 }
 
 // checkAmounts returns why the amounts of a caller's decoder are refused, or nil.
@@ -172,104 +146,127 @@ func checkAmounts(amounts []BalanceAmount) error {
 		case a.CoinSymbol == "":
 			return fmt.Errorf("amount %d %w", i, errNoCoin)
 		case !money.Representable(a.Amount):
-			return fmt.Errorf("the amount of %q is not an amount of money", redact.Truncate(a.CoinSymbol, maxQuotedName))
+			return fmt.Errorf("the amount of %q is not an amount of money", quotable(a.CoinSymbol))
 		}
 	}
 	return nil
 }
 
 var (
-	errNotBalance  = errors.New("has no known form of a balance")
-	errNoneOfThree = errors.New("has no balance, amount or available")
+	errNotBalance = errors.New("has no known form of a balance")
+	errNoAmount   = errors.New("has no balance, amount or available")
+	errTwoAmounts = errors.New("has two amounts")
 )
 
-// amountsIn recognizes the form of a balance: docs/interface.md, I-105.
+// amountsIn reads an array of records, one record for a query that names a coin, or an object of amounts by
+// symbol: docs/interface.md, I-105.
 func (q BalanceQuery) amountsIn(result doc.Node) (all []BalanceAmount, wrong *doc.Error) {
-	add := func(record doc.Node, coin string) {
-		amount, at, err := q.amountIn(record, coin)
-		if err != nil {
-			record.Skip(at, err)
-			return
-		}
-		all = append(all, amount)
-	}
-	all = make([]BalanceAmount, 0, result.Len())
-	switch record := only(result); {
-	case !record.IsZero() && q.isOther(record):
-		return nil, record.Errorf("%w", errNotBalance)
-	case !record.IsZero():
-		add(record, q.CoinSymbol)
-	case result.Kind() == '[':
-		for n := range result.Parts() {
-			add(n, "")
-		}
+	switch kind := result.Kind(); {
+	case kind == '[':
+		all, wrong = q.amountsOf(result.Parts())
+	case kind != '{':
+		return nil, result.Errorf("%w", errNotBalance)
+	case q.CoinSymbol != "" && !result.Member(amountNames...).IsZero():
+		all, wrong = q.amountsOf(slices.Values([]doc.Node{result}))
 	default:
-		for n := range result.Parts() {
-			kind, name := n.Kind(), n.Name()
-			if kind == '{' || kind == '[' || !isSymbol(name) && !strings.EqualFold(name, q.CoinSymbol) {
-				return nil, n.Errorf("%w", errNotBalance)
-			}
-			add(n, name)
-		}
+		all, wrong = q.amountsBySymbol(result)
 	}
-	if len(all) == 0 {
-		return nil, result.Doc().FirstSkipped()
+	if wrong == nil && len(all) == 0 {
+		wrong = result.Doc().FirstSkipped()
+	}
+	return all, wrong
+}
+
+// amountsBySymbol reads an object of amounts.
+func (q BalanceQuery) amountsBySymbol(result doc.Node) (all []BalanceAmount, wrong *doc.Error) {
+	for n := range result.Parts() {
+		kind, symbol := n.Kind(), n.Name()
+		if kind == '{' || kind == '[' || !isSymbol(symbol) && !strings.EqualFold(symbol, q.CoinSymbol) {
+			return nil, n.Errorf("%w", errNotBalance)
+		}
+		amount, err := n.Amount()
+		if err != nil {
+			n.Skip(n, err)
+			continue
+		}
+		all = append(all, BalanceAmount{CoinSymbol: symbol, NetworkName: q.NetworkName, Amount: amount})
 	}
 	return all, nil
 }
 
-// only returns the one record or amount that a result is, alone or in an array, or none.
-func only(result doc.Node) (record doc.Node) {
-	switch kind := result.Kind(); {
-	case kind == '{' && result.Member(amountNames[:]...).IsZero(), kind == '[' && result.Len() > 1:
-		return doc.Node{}
-	case kind == '[':
-		for record = range result.Parts() {
+// amountsOf reads records. One that has two amounts is an error: nobody knows which one the others have.
+func (q BalanceQuery) amountsOf(records iter.Seq[doc.Node]) (all []BalanceAmount, wrong *doc.Error) {
+	for record := range records {
+		amount, at, err := q.amountIn(record)
+		switch {
+		case errors.Is(err, errTwoAmounts):
+			return nil, at.Errorf("%w", err)
+		case err != nil:
+			record.Skip(at, err)
+		default:
+			all = append(all, amount)
 		}
-		return record
-	default:
-		return result
 	}
+	return all, nil
 }
 
-// amountNames are the names of the amount of a record, the most telling one first.
-var amountNames = [...]string{"balance", "amount", "available"}
-
-// amountIn reads an amount, or a record with one. If the record names no coin, it is of the given one. The error
-// is about the value at.
-func (q BalanceQuery) amountIn(n doc.Node, coin string) (a BalanceAmount, at doc.Node, err error) {
-	named, err := coinOf(n)
-	if err != nil && (coin == "" || !errors.Is(err, errNoCoin)) {
-		return a, n, err
+// amountIn reads a record. One that has only an amount, or an amount and a network, is of the coin of the query. The
+// error is about the value at.
+func (q BalanceQuery) amountIn(record doc.Node) (a BalanceAmount, at doc.Node, err error) {
+	symbol, err := coinOf(record)
+	if errors.Is(err, errNoCoin) && q.CoinSymbol != "" && namesNothingElse(record) {
+		symbol, err = q.CoinSymbol, nil
 	}
-	if at = n; n.Kind() == '{' {
-		if at = n.Member(amountNames[:]...); at.IsZero() {
-			return a, n, errNoneOfThree
-		}
+	if err != nil {
+		return a, record, err
 	}
-	a = BalanceAmount{CoinSymbol: cmp.Or(named, coin), NetworkName: cmp.Or(networkOf(n), q.NetworkName), CoinID: cmp.Or(n.Member("coinId").Text(), n.Member("coin").Member("id").Text())}
+	if at, err = amountOf(record); err != nil {
+		return a, record, err
+	}
+	a = BalanceAmount{
+		CoinSymbol: symbol, NetworkName: cmp.Or(networkOf(record), q.NetworkName),
+		CoinID: cmp.Or(record.Member("coinId").Text(), record.Member("coin").Member("id").Text()),
+	}
 	a.Amount, err = at.Amount()
 	return a, at, err
 }
 
-// isOther reports whether the only record may be about other coins than it says: a member has a name that can
-// be a symbol; or it names no coin where the client looks, and has a text that can be another symbol than that
-// of the query.
-func (q BalanceQuery) isOther(record doc.Node) bool {
-	_, wrong := coinOf(record)
-	nameless, network := errors.Is(wrong, errNoCoin), networkOf(record)
-	for n := range record.All() {
-		if text := n.Text(); nameless && isShort(text) && !strings.EqualFold(text, q.CoinSymbol) && text != network {
-			return true
-		}
-		if n != record && isSymbol(n.Name()) && !strings.EqualFold(n.Name(), q.CoinSymbol) {
-			return true
-		}
+// namesNothingElse reports whether a record has nothing beside an amount and a network.
+func namesNothingElse(record doc.Node) bool {
+	others := record.Len() - 1
+	if !record.Member(networkNames...).IsZero() {
+		others--
 	}
-	return false
+	return others == 0
 }
 
-// isShort reports whether a text can be a symbol, and no date or identifier.
-func isShort(text string) bool {
-	return isSymbol(text) && 2 <= len(text) && len(text) <= 10 && !strings.ContainsAny(text, " -:.")
+// amountNames are the names that the amount of a record can have.
+var amountNames = []string{"balance", "amount", "available"}
+
+// amountOf returns the only amount of a record.
+func amountOf(record doc.Node) (amount doc.Node, err error) {
+	amount = record.Member(amountNames...)
+	if amount.IsZero() {
+		return amount, errNoAmount
+	}
+	for m := range record.Parts() {
+		if m != amount && mayBeAmount(m) {
+			return amount, fmt.Errorf("%w, %q and %q", errTwoAmounts, quotable(amount.Name()), quotable(m.Name()))
+		}
+	}
+	return amount, nil
+}
+
+// mayBeAmount reports whether a member of a record can be an amount. Any number can, except a name or an identifier.
+func mayBeAmount(m doc.Node) bool {
+	name := m.Name()
+	if slices.Contains(amountNames, name) {
+		return true
+	}
+	isID := name == "id" || strings.HasSuffix(name, "Id") || strings.HasSuffix(name, "ID") || strings.HasSuffix(name, "_id")
+	if isID || slices.Contains(coinNames, name) || slices.Contains(networkNames, name) {
+		return false
+	}
+	_, err := m.Amount()
+	return err == nil
 }

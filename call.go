@@ -108,20 +108,27 @@ type response struct {
 	ambiguous error     // why it may not be the response to the write; nil if it is
 }
 
-// do makes a call whose result has a documented form, which read reads.
-func do[T any](ctx context.Context, client *Client, what operation, read func(doc.Node) (T, *doc.Error), opts []CallOption) (T, error) {
+// do makes a call whose result read reads.
+func do[T any](ctx context.Context, client *Client, what operation, read func(envelope) (T, *doc.Error), opts []CallOption) (T, error) {
 	var result T
-	c := &call{client: client, operation: what, decode: func(e envelope) *doc.Error {
-		wrong := e.check()
-		if wrong == nil {
-			result, wrong = read(e.result)
-		}
+	c := &call{client: client, operation: what}
+	c.decode = func(e envelope) (wrong *doc.Error) {
+		e.asOf = c.response.asOf
+		result, wrong = read(e)
 		return wrong
-	}}
+	}
 	if err := c.get(ctx, opts); err != nil {
 		return *new(T), err
 	}
 	return result, nil
+}
+
+// one reads the documented record that a result is. It must have the identifier, unless that is empty.
+func one[T any](e envelope, record *doc.Record[T], id string) (*T, *doc.Error) {
+	if wrong := e.check(); wrong != nil {
+		return nil, wrong
+	}
+	return record.One(e.result, id)
 }
 
 // errAborted is the error that an [Observer] and an [OrderGuard] receive if a panic or a Goexit in

@@ -57,8 +57,21 @@ type Coin struct {
 
 var pairRecord = doc.RecordOf[CoinNetwork]() // docs/interface.md, I-57 to I-91
 
-// readPair reads one pair.
-func readPair(result doc.Node) (*CoinNetwork, *doc.Error) { return pairRecord.One(result, "") }
+// readPairs reads an array of pairs.
+func readPairs(e envelope) ([]CoinNetwork, *doc.Error) {
+	if wrong := e.check(); wrong != nil {
+		return nil, wrong
+	}
+	return pairRecord.Many(e.result)
+}
+
+// readPairsOfCoin reads an array of pairs, or one pair.
+func readPairsOfCoin(e envelope) ([]CoinNetwork, *doc.Error) {
+	if wrong := e.check(); wrong != nil {
+		return nil, wrong
+	}
+	return pairRecord.OneOrMany(e.result)
+}
 
 // CoinNetworks lists all coins on all their networks, one element for each pair. An empty listing is
 // not nil. A pair that cannot be read is skipped: Skipped of the [Response] lists it, and drift reports
@@ -69,7 +82,7 @@ func (c *Client) CoinNetworks(ctx context.Context, opts ...CallOption) ([]CoinNe
 	return do(ctx, c, operation{
 		name:  OpCoinNetworks,
 		route: "/api/networks-coins",
-	}, pairRecord.Many, opts)
+	}, readPairs, opts)
 }
 
 // CoinNetwork returns the pair with the identifier id, which the listing has: 1 to 256 bytes. A record with
@@ -83,7 +96,7 @@ func (c *Client) CoinNetwork(ctx context.Context, id string, opts ...CallOption)
 		route:    "/api/networks-coins/{id}",
 		args:     [2]string{id},
 		expectID: id,
-	}, func(result doc.Node) (*CoinNetwork, *doc.Error) { return pairRecord.One(result, id) }, opts) // I-50
+	}, func(e envelope) (*CoinNetwork, *doc.Error) { return one(e, pairRecord, id) }, opts) // I-50
 }
 
 // CoinNetworkBySymbol returns the pair of a coin and a network. Both names have 1 to 256 bytes and are sent
@@ -96,7 +109,7 @@ func (c *Client) CoinNetworkBySymbol(ctx context.Context, coinSymbol, networkNam
 		name:  OpCoinNetworkBySymbol,
 		route: "/api/networks-coins/{coinSymbol}/{networkName}",
 		args:  [2]string{coinSymbol, networkName},
-	}, readPair, opts) // I-50
+	}, func(e envelope) (*CoinNetwork, *doc.Error) { return one(e, pairRecord, "") }, opts) // I-50
 }
 
 // CoinNetworksOf returns the pairs of a coin. The symbol has 1 to 256 bytes and is sent as given. The response is
@@ -108,5 +121,5 @@ func (c *Client) CoinNetworksOf(ctx context.Context, coinSymbol string, opts ...
 		name:  OpCoinNetworksOf,
 		route: "/api/networks-coins/{coinSymbol}",
 		args:  [2]string{coinSymbol},
-	}, pairRecord.OneOrMany, opts) // I-16, I-51
+	}, readPairsOfCoin, opts) // I-16, I-51
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/cryptogw/gateway/internal/doc"
 	"github.com/cryptogw/gateway/internal/redact"
@@ -33,6 +34,7 @@ type envelope struct {
 	missingKey bool     // the message is the documented one for a missing key
 	meta       doc.Node // none if it is too large to be kept
 	result     doc.Node
+	asOf       time.Time // when the response was read, less its age
 }
 
 // openEnvelope finds the parts of a body, even of a broken one. A success has the documented message, or

@@ -14,7 +14,6 @@ import (
 
 	"github.com/cryptogw/gateway/internal/doc"
 	"github.com/cryptogw/gateway/internal/money"
-	"github.com/cryptogw/gateway/internal/redact"
 )
 
 // ExchangeRates are the rates of all coins at one time.
@@ -70,42 +69,17 @@ func (r *ExchangeRates) Rate(coinSymbol string) (Rate, bool) {
 
 // ExchangeRates returns the current rates of all coins in US dollars and euros. The response is not
 // documented. The client reads two forms: an array of records with a symbol, usd and eur, and an object of such
-// records by symbol. Any other form is a [*DecodeError], unless [WithRatesDecoder] reads it. A missing price is
-// not Valid. A record or a price that cannot be read is skipped: see [Skipped].
+// records by symbol in upper case. Any other form is a [*DecodeError], unless [WithRatesDecoder] reads it. A missing
+// price is not Valid. A record or a price that cannot be read is skipped: see [Skipped].
 //
 // GET /api/exchange-rate
 func (c *Client) ExchangeRates(ctx context.Context, opts ...CallOption) (*ExchangeRates, error) {
-	r := &ExchangeRates{}
-	call := &call{client: c, operation: operation{
+	return do(ctx, c, operation{
 		name:  OpExchangeRates,
 		route: "/api/exchange-rate",
 
 		undocumented: true,
-	}}
-	call.decode = func(e envelope) *doc.Error { return r.read(e, call.response.asOf, c.cfg.decodeRates) }
-	if err := call.get(ctx, opts); err != nil {
-		return nil, err
-	}
-	return r, nil
-}
-
-// read reads rates with the decoder of [WithRatesDecoder], or in one of the two forms.
-func (r *ExchangeRates) read(e envelope, asOf time.Time, decode func(json.RawMessage) ([]Rate, error)) *doc.Error {
-	*r = ExchangeRates{Rates: []Rate{}, FetchedAt: asOf}
-	result, wrong := e.undocumented(decode != nil)
-	if wrong == nil {
-		r.Raw = json.RawMessage(result.JSON())
-		switch {
-		case holdsNothing(result):
-		case decode != nil:
-			r.Rates, wrong = decoded(result, "WithRatesDecoder", r.Raw, decode, checkRates)
-			return wrong
-		default:
-			r.Rates, wrong = ratesIn(result)
-		}
-	}
-	r.Skipped = skippedIn(e.body.Doc())
-	return withAdvice(wrong, "WithRatesDecoder reads another form")
+	}, func(e envelope) (*ExchangeRates, *doc.Error) { return readRates(e, c.cfg.decodeRates) }, opts)
 }
 
 // WithRatesDecoder sets the function that reads the result of [Client.ExchangeRates], in any form. It
@@ -123,11 +97,22 @@ func WithRatesDecoder(decode func(result json.RawMessage) ([]Rate, error)) Optio
 	}
 }
 
+// readRates reads rates with the function of [WithRatesDecoder], or in one of the two forms.
+func readRates(e envelope, decode func(json.RawMessage) ([]Rate, error)) (*ExchangeRates, *doc.Error) {
+	rates, raw, wrong := decoder[Rate]{
+		option: "WithRatesDecoder", decode: decode, check: checkRates, known: ratesIn,
+	}.read(e)
+	if wrong != nil {
+		return nil, wrong
+	}
+	return &ExchangeRates{Rates: rates, FetchedAt: e.asOf, Skipped: skippedIn(e.body.Doc()), Raw: raw}, nil
+}
+
 // checkRates returns why the rates of a caller's decoder are refused, or nil.
 func checkRates(rates []Rate) error {
 	known := make(map[string]bool, len(rates))
 	for i, r := range rates {
-		symbol := redact.Truncate(r.CoinSymbol, maxQuotedName)
+		symbol := quotable(r.CoinSymbol)
 		switch {
 		case r.CoinSymbol == "":
 			return fmt.Errorf("rate %d %w", i, errNoCoin)
@@ -142,15 +127,10 @@ func checkRates(rates []Rate) error {
 }
 
 // ratesIn reads [{"symbol":"BTC","usd":"1","eur":"1"}] or {"BTC":{"usd":"1","eur":"1"}}: docs/interface.md, I-95.
-func ratesIn(result doc.Node) (all []Rate, wrong *doc.Error) {
-	all = make([]Rate, 0, result.Len())
+func ratesIn(result doc.Node) ([]Rate, *doc.Error) {
+	all := make([]Rate, 0, result.Len())
 	places := make(map[string]int, result.Len()) // in all, by symbol
-	inLowerCase := isByAnyName(result)
 	for n := range result.Parts() {
-		if result.Kind() == '{' && !inLowerCase && !isSymbol(n.Name()) {
-			n.Note(doc.UnknownField)
-			continue
-		}
 		rate, err := rateIn(n)
 		if err != nil {
 			n.Skip(n, err)
@@ -159,7 +139,7 @@ func ratesIn(result doc.Node) (all []Rate, wrong *doc.Error) {
 		if i, known := places[rate.CoinSymbol]; !known {
 			places[rate.CoinSymbol], all = len(all), append(all, rate)
 		} else if first := &all[i]; !samePrice(first.USD, rate.USD) || !samePrice(first.EUR, rate.EUR) {
-			n.Skip(n, fmt.Errorf("has other rates of %q than a record before it", redact.Truncate(rate.CoinSymbol, maxQuotedName)))
+			n.Skip(n, fmt.Errorf("has other rates of %q than a record before it", quotable(rate.CoinSymbol)))
 			first.USD, first.EUR = decimal.NullDecimal{}, decimal.NullDecimal{}
 		}
 	}
@@ -175,39 +155,19 @@ func samePrice(a, b decimal.NullDecimal) bool {
 
 // rateIn reads the record of one coin. It notes a missing price, and skips an unreadable one.
 func rateIn(n doc.Node) (r Rate, err error) {
-	usd, eur := n.Member("usd", "USD"), n.Member("eur", "EUR")
-	switch {
-	case isFiat(n.Name()):
-		return r, errors.New("has the name of a currency, and not of a coin")
-	case !hasPrice(n):
+	if n.Member("usd", "USD", "eur", "EUR").IsZero() {
 		return r, errors.New("is no record with usd and eur")
 	}
-	r.CoinSymbol, err = coinOf(n)
-	if errors.Is(err, errNoCoin) && n.Name() != "" {
-		r.CoinSymbol, err = n.Name(), nil // a symbol in lower case
-	}
-	if err != nil {
+	if r.CoinSymbol, err = coinOf(n); err != nil {
 		return r, err
 	}
-	r.USD, r.EUR = priceIn(n, usd, "USD"), priceIn(n, eur, "EUR")
+	r.USD, r.EUR = priceIn(n, "usd", "USD"), priceIn(n, "eur", "EUR")
 	return r, nil
 }
 
-// isByAnyName reports whether a result has only records with a price, so that their names are symbols in any case.
-func isByAnyName(result doc.Node) bool {
-	for n := range result.Parts() {
-		if isFiat(n.Name()) || !hasPrice(n) {
-			return false
-		}
-	}
-	return true
-}
-
-// hasPrice reports whether a record has a member for a price, which may be null.
-func hasPrice(n doc.Node) bool { return !n.Member("usd", "USD", "eur", "EUR").IsZero() }
-
-// priceIn reads a price, which a record must have under only one name.
-func priceIn(record, n doc.Node, upper string) decimal.NullDecimal {
+// priceIn reads a price, which a record must have under only one of two names.
+func priceIn(record doc.Node, lower, upper string) decimal.NullDecimal {
+	n := record.Member(lower, upper)
 	if n.IsZero() {
 		record.Note(doc.UnexpectedValue)
 		return decimal.NullDecimal{}
@@ -221,8 +181,4 @@ func priceIn(record, n doc.Node, upper string) decimal.NullDecimal {
 		return decimal.NullDecimal{}
 	}
 	return decimal.NewNullDecimal(amount)
-}
-
-func isFiat(name string) bool {
-	return strings.EqualFold(name, "usd") || strings.EqualFold(name, "eur")
 }

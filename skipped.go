@@ -1,9 +1,7 @@
 package gateway
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -29,14 +27,17 @@ const (
 	maxQuotedName = 64                  // bytes of a name from a response in the text of an error
 )
 
-// skippedIn returns the records of a response that were skipped, or nil.
+// skippedIn returns the notes of a response that are about skipped records, or nil.
 func skippedIn(tree *doc.Doc) (all []Skipped) {
 	for _, note := range tree.Notes() {
 		if note.Kind == doc.Skipped {
 			symbol, _ := coinOf(note.Record)
 			all = append(all, Skipped{
-				note.Pointer, redact.Truncate(symbol, maxName), redact.Truncate(networkOf(note.Record), maxName),
-				redact.Truncate(note.Record.Member("id").Text(), maxName), printable(note.Reason()),
+				Pointer:     note.Pointer,
+				CoinSymbol:  redact.Truncate(symbol, maxName),
+				NetworkName: redact.Truncate(networkOf(note.Record), maxName),
+				ID:          redact.Truncate(note.Record.Member("id").Text(), maxName),
+				Reason:      printable(note.Reason()),
 			})
 		}
 	}
@@ -45,17 +46,23 @@ func skippedIn(tree *doc.Doc) (all []Skipped) {
 
 var errNoCoin = errors.New("names no coin")
 
+// The members of a record that name its coin, and its network.
+var (
+	coinNames    = []string{"symbol", "coinSymbol", "coin", "currency"}
+	networkNames = []string{"networkName", "network"}
+)
+
 // coinOf finds the symbol of a record's coin: under one of the usual names, in a record of the coin, or as the
 // name of the record itself. Two different symbols are an error.
 func coinOf(record doc.Node) (symbol string, err error) {
 	if name := record.Name(); isSymbol(name) {
 		symbol = name
 	}
-	for _, name := range [...]string{"symbol", "coinSymbol", "coin", "currency"} {
+	for _, name := range coinNames {
 		m := record.Member(name)
 		text := cmp.Or(m.Text(), m.Member("symbol").Text())
 		if text != "" && symbol != "" && !strings.EqualFold(text, symbol) {
-			return "", fmt.Errorf("is of the coin %q and of %q", redact.Truncate(symbol, maxQuotedName), redact.Truncate(text, maxQuotedName))
+			return "", fmt.Errorf("is of the coin %q and of %q", quotable(symbol), quotable(text))
 		}
 		symbol = cmp.Or(symbol, text)
 	}
@@ -67,7 +74,7 @@ func coinOf(record doc.Node) (symbol string, err error) {
 
 // networkOf finds the name of a record's network: as text, or in a record of the network.
 func networkOf(record doc.Node) string {
-	m := record.Member("networkName", "network")
+	m := record.Member(networkNames...)
 	return cmp.Or(m.Text(), m.Member("name").Text())
 }
 
@@ -77,27 +84,5 @@ func isSymbol(name string) bool {
 	return name == strings.ToUpper(name) && strings.ContainsFunc(name, unicode.IsUpper)
 }
 
-// decoded calls the function of a caller's option.
-func decoded[T any](result doc.Node, option string, raw json.RawMessage, decode func(json.RawMessage) ([]T, error), check func([]T) error) ([]T, *doc.Error) {
-	all, err := decode(bytes.Clone(raw)) // which may change it
-	if err == nil {
-		err = check(all)
-	}
-	if err != nil {
-		return nil, &doc.Error{Pointer: result.Pointer(), Err: fmt.Errorf("the function of %s: %w", option, sanitize(err, result.Keys()))}
-	}
-	return append([]T{}, all...), nil // not nil
-}
-
-// withAdvice adds advice to an error.
-func withAdvice(wrong *doc.Error, help string) *doc.Error {
-	if wrong == nil {
-		return nil
-	}
-	return &doc.Error{Pointer: wrong.Pointer, Value: wrong.Value, Err: fmt.Errorf("%w; %s", wrong.Err, help)}
-}
-
-// holdsNothing reports whether a result is an array or object without anything in it, which every form can be.
-func holdsNothing(result doc.Node) bool {
-	return (result.Kind() == '[' || result.Kind() == '{') && result.Len() == 0
-}
+// quotable returns the part of a response's text that the text of an error may have.
+func quotable(text string) string { return redact.Truncate(text, maxQuotedName) }

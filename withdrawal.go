@@ -71,8 +71,8 @@ func (c *Client) Withdrawal(ctx context.Context, withdrawRequestID string, opts 
 		key:              keyInHeader,
 		sendsContentType: true,
 		statusIn:         withdrawalStatusIn,
-	}, func(result doc.Node) (*Withdrawal, *doc.Error) {
-		return withdrawalRecord.One(result, withdrawRequestID)
+	}, func(e envelope) (*Withdrawal, *doc.Error) {
+		return one(e, withdrawalRecord, withdrawRequestID)
 	}, opts)
 }
 
