@@ -579,7 +579,7 @@ func TestRetry_lastAttempt(t *testing.T) {
 		return reply(503, refused("Not now.")), nil
 	}
 	good := withdrawalIn("PENDING")
-	const dialed = "gateway: withdrawal: dial: dial tcp: connect: connection refused; last status 503 (3 attempts)"
+	const dialed = "gateway: withdrawal: start: dial tcp: connect: connection refused; last status 503 (3 attempts)"
 	for _, tt := range []struct {
 		name      string
 		responses []answer

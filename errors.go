@@ -77,14 +77,13 @@ const (
 	OpWithdrawal          = "withdrawal"             // [Client.Withdrawal], and the waits for one
 )
 
-// A Phase is how far the last attempt of a call got.
+// A Phase is how far the last attempt of a call got, as the trace of net/http reports it.
 type Phase string
 
 const (
 	PhaseOrder   Phase = "order"   // asking the [OrderGuard], or after its lease expired
-	PhaseStart   Phase = "start"   // before a connection was requested
-	PhaseDial    Phase = "dial"    // looking up or connecting to the host
-	PhaseProxy   Phase = "proxy"   // connecting through the proxy
+	PhaseStart   Phase = "start"   // before a connection was requested, or in a RoundTripper that reports nothing
+	PhaseDial    Phase = "dial"    // looking up or connecting to the host, or to a proxy
 	PhaseTLS     Phase = "tls"     // the TLS handshake
 	PhaseWrite   Phase = "write"   // sending the request
 	PhaseWait    Phase = "wait"    // waiting for the header of the response

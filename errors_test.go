@@ -120,10 +120,10 @@ func TestErrors(t *testing.T) {
 	read("a redirect", statusTrip(302, "", "Location", secret), redirected+": to https://evil.test/in"+last, false, gateway.ErrRedirect)
 	read("a redirect to a key", statusTrip(302, "", "Location", canary), redirected+": to [REDACTED]"+last, false, gateway.ErrRedirect)
 	read("a redirect to nowhere", statusTrip(302, ""), redirected+last, false, gateway.ErrRedirect)
-	read("a refused connection", brokenConnect, "dial: dial tcp: connect: connection refused (3 attempts)", true, syscall.ECONNREFUSED)
-	read("an attempt that takes too long", hangTrip, "wait: no response within 15s (3 attempts)", true, context.DeadlineExceeded)
+	read("a refused connection", brokenConnect, "start: dial tcp: connect: connection refused (3 attempts)", true, syscall.ECONNREFUSED)
+	read("an attempt that takes too long", hangTrip, "start: no response within 15s (3 attempts)", true, context.DeadlineExceeded)
 	check("the caller's deadline", hangTrip, within(time.Second, withdrawalCall),
-		"gateway: withdrawal: wait: context deadline exceeded", notSent, false, context.DeadlineExceeded)
+		"gateway: withdrawal: start: context deadline exceeded", notSent, false, context.DeadlineExceeded)
 	check("a call that was cancelled", hangTrip, cancelled(withdrawalCall),
 		"gateway: withdrawal: start: context canceled", notSent, false, context.Canceled)
 
@@ -140,16 +140,16 @@ func TestErrors(t *testing.T) {
 	invoice("a rejected invoice", statusTrip(422, refused("No.")), `422: "No."`, rejected, false)
 	invoice("a throttled invoice", statusTrip(429, refused("No.")), `429: "No."`, rejected, true, gateway.ErrRateLimited)
 	invoice("an invoice over a refused connection", brokenConnect,
-		"dial: dial tcp: connect: connection refused; nothing was sent (3 attempts)", notSent, true, syscall.ECONNREFUSED)
-	invoice("an invoice to no host", errorTrip(lookup), "dial: lookup localhost: no such host; nothing was sent", notSent, true)
+		"start: dial tcp: connect: connection refused; nothing was sent (3 attempts)", notSent, true, syscall.ECONNREFUSED)
+	invoice("an invoice to no host", errorTrip(lookup), "start: lookup localhost: no such host; nothing was sent", notSent, true)
 	invoice("an old certificate", errorTrip(expired),
 		"start: x509: certificate has expired or is not yet valid:; nothing was sent", notSent, true)
 	check("an invoice of a caller who has gone", hangTrip, cancelled(invoiceCall),
 		"gateway: create_invoice: start: context canceled; nothing was sent", notSent, false, context.Canceled)
-	invoice("an invoice whose response is lost", readThen(io.ErrUnexpectedEOF), "wait: unexpected EOF", unknown, false)
-	invoice("an invoice that took too long", hangAfterReading, "wait: no response within 1m0s", unknown, false, context.DeadlineExceeded)
-	invoice("a name server that did not respond, after reading", readThen(temporaryError{}), "wait: try again", unknown, false)
-	invoice("a refusal to connect, after reading", readThen(refusedConnection("x")), "dial: dial tcp: x: connection refused", unknown, false)
+	invoice("an invoice whose response is lost", readThen(io.ErrUnexpectedEOF), "start: unexpected EOF", unknown, false)
+	invoice("an invoice that took too long", hangAfterReading, "start: no response within 1m0s", unknown, false, context.DeadlineExceeded)
+	invoice("a name server that did not respond, after reading", readThen(temporaryError{}), "start: try again", unknown, false)
+	invoice("a refusal to connect, after reading", readThen(refusedConnection("x")), "start: dial tcp: x: connection refused", unknown, false)
 	invoice("an invoice and a redirect", statusTrip(302, ""), redirected+last, unknown, false)
 	invoice("an invoice and no final status", statusTrip(101, ""), "wait: status 101 is not a response; last status 101", unknown, false)
 	invoice("an invoice and a page", statusTrip(200, "<html>"), "200: response not understood: ", unknown, false)

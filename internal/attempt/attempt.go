@@ -125,7 +125,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	unread := isWrite && a.body.Seal() // what was not read by now is never sent
 	if err != nil {
-		return nil, a.failure(ctx, err, unread, t.hasProxy(req))
+		return nil, a.failure(ctx, err, unread)
 	}
 	result := &Result{Unread: unread}
 	if a.early.Load() {
@@ -140,15 +140,6 @@ func (t *Transport) send(a *attempt, req *http.Request) (*http.Response, error) 
 		return a.first.send(t.Pools, req)
 	}
 	return t.Next.RoundTrip(req)
-}
-
-// hasProxy reports whether a request goes through a proxy, if that is known.
-func (t *Transport) hasProxy(req *http.Request) bool {
-	if t.Pools == nil || t.Pools.Reads.Proxy == nil {
-		return false
-	}
-	proxy, err := t.Pools.Reads.Proxy(req)
-	return err == nil && proxy != nil
 }
 
 // read reads the body of a response into memory, and puts the result in its place.
@@ -282,19 +273,9 @@ func hasStreams(state *tls.ConnectionState) bool {
 	return state != nil && state.NegotiatedProtocol != "" && state.NegotiatedProtocol != "http/1.1"
 }
 
-// failure returns the error of an attempt without a response. What the hooks report outweighs what
-// the error looks like; some transports call no hooks.
-func (a *attempt) failure(ctx context.Context, err error, unread, hasProxy bool) *Error {
-	phase := a.reached()
-	traced := phase != Start
-	err = a.causeOr(ctx, err)
-	if !traced {
-		phase = phaseOf(err)
-	}
-	if isProxyError(err, phase) || phase == Dial && hasProxy {
-		phase = Proxy
-	}
-	return &Error{Phase: phase, Traced: traced, Unread: unread, Err: unencrypted(err)}
+// failure returns the error of an attempt without a response.
+func (a *attempt) failure(ctx context.Context, err error, unread bool) *Error {
+	return &Error{Phase: a.reached(), Unread: unread, Err: unencrypted(a.causeOr(ctx, err))}
 }
 
 // causeOr returns why the attempt was ended if we have ended it, else err.

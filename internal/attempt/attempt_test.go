@@ -285,9 +285,9 @@ func TestTransport_phases(t *testing.T) {
 		{"a scheme that nobody knows", "gopher", false, nil, nil, "start", true, `unsupported protocol scheme "gopher"`},
 		{"a host that is not found", "http", false, &net.DNSError{Err: "no such host", Name: "a"}, nil, "dial", true, "lookup a: no such host"},
 		{"no connection", "https", false, refused, nil, "dial", true, refused.Error()},
-		{"no connection to a proxy", "https", true, refused, nil, "proxy", true, "proxyconnect tcp: " + refused.Error()},
-		{"a proxy that asks for a password", "https", true, nil, says(wholeHeader, "HTTP/1.1 407 Proxy Authentication Required\r\n\r\n…"), "proxy", true, "Proxy Authentication Required"},
-		{"a proxy that never answers", "https", true, nil, says(wholeHeader, "…"), "proxy", true, "no response within 30s"},
+		{"no connection to a proxy", "https", true, refused, nil, "dial", true, "proxyconnect tcp: " + refused.Error()},
+		{"a proxy that asks for a password", "https", true, nil, says(wholeHeader, "HTTP/1.1 407 Proxy Authentication Required\r\n\r\n…"), "dial", true, "Proxy Authentication Required"},
+		{"a proxy that never answers", "https", true, nil, says(wholeHeader, "…"), "dial", true, "no response within 30s"},
 		{"no handshake behind a proxy", "https", true, nil, func(conn net.Conn) {
 			says(wholeHeader, "HTTP/1.1 200 OK\r\n\r\n")(conn)
 			_, _ = conn.Read(make([]byte, 1<<16))
@@ -311,7 +311,6 @@ func TestTransport_phases(t *testing.T) {
 			_, _, got := send(newTransport(next), newRequest(t, t.Context(), http.MethodPost, tt.scheme+"://gateway.test/a"))
 			require.NotNil(t, got)
 			assert.Equal(t, tt.phase, got.Phase.String(), got.Error())
-			assert.Equal(t, tt.phase != "start", got.Traced)
 			assert.Equal(t, tt.unread, got.Unread)
 			assert.ErrorContains(t, got, tt.err)
 			assert.Equal(t, got.Err, errors.Unwrap(got))
@@ -319,42 +318,30 @@ func TestTransport_phases(t *testing.T) {
 	}
 }
 
-// Without hooks, the phase of an attempt follows from its error. net/http reports the refusal of a proxy by the text
-// of its status alone.
-func TestTransport_phasesOfErrors(t *testing.T) {
+// A transport that calls no hooks reports no phase, whatever its error looks like.
+func TestTransport_phasesOfHooks(t *testing.T) {
 	t.Parallel()
 	refused := opError("dial", "connect", syscall.ECONNREFUSED)
 	for _, tt := range []struct {
-		name         string
-		err          error
-		want, dialed attempt.Phase // without hooks, and where a connection was asked for
+		name string
+		call func(*httptrace.ClientTrace)
+		want attempt.Phase
 	}{
-		{"a lookup", &net.DNSError{IsNotFound: true}, attempt.Dial, attempt.Dial},
-		{"a dial", refused, attempt.Dial, attempt.Dial},
-		{"a write", opError("write", "write", syscall.EPIPE), attempt.Write, attempt.Dial},
-		{"a read", opError("read", "read", syscall.ECONNRESET), attempt.Wait, attempt.Dial},
-		{"an end", io.EOF, attempt.Wait, attempt.Dial},
-		{"an error without a type", errors.New("the circuit is open"), attempt.Start, attempt.Dial},
-		{"a proxy that cannot be reached", &net.OpError{Op: "proxyconnect", Err: refused}, attempt.Proxy, attempt.Proxy},
-		{"the lowest status of a proxy", errors.New("Bad Request"), attempt.Start, attempt.Proxy},
-		{"the highest one", errors.New("Network Authentication Required"), attempt.Start, attempt.Proxy},
-		{"a text that has more than a status", errors.New("Bad Gateway."), attempt.Start, attempt.Dial},
+		{"none", func(*httptrace.ClientTrace) {}, attempt.Start},
+		{"a connection is asked for", func(hooks *httptrace.ClientTrace) { hooks.GetConn("gateway.test:80") }, attempt.Dial},
+		{"there is a connection", func(hooks *httptrace.ClientTrace) { hooks.GotConn(httptrace.GotConnInfo{}) }, attempt.Write},
+		{"the request could not be written", func(hooks *httptrace.ClientTrace) {
+			hooks.GotConn(httptrace.GotConnInfo{})
+			hooks.WroteRequest(httptrace.WroteRequestInfo{Err: io.EOF})
+		}, attempt.Write},
+		{"the request was written", func(hooks *httptrace.ClientTrace) { hooks.WroteRequest(httptrace.WroteRequestInfo{}) }, attempt.Wait},
 	} {
-		for hooks, want := range map[bool]attempt.Phase{false: tt.want, true: tt.dialed} {
-			_, _, got := try(t, tripper(func(req *http.Request) (*http.Response, error) {
-				if hooks {
-					httptrace.ContextClientTrace(req.Context()).GetConn("gateway.test:80")
-				}
-				return nil, tt.err
-			}), http.MethodGet)
-			assert.Equal(t, &attempt.Error{Phase: want, Traced: hooks, Err: tt.err}, got, tt.name)
-		}
+		_, _, got := try(t, tripper(func(req *http.Request) (*http.Response, error) {
+			tt.call(httptrace.ContextClientTrace(req.Context()))
+			return nil, refused
+		}), http.MethodGet)
+		assert.Equal(t, &attempt.Error{Phase: tt.want, Err: refused}, got, tt.name)
 	}
-	_, _, got := try(t, tripper(func(req *http.Request) (*http.Response, error) {
-		httptrace.ContextClientTrace(req.Context()).GotConn(httptrace.GotConnInfo{})
-		return nil, io.EOF
-	}), http.MethodGet)
-	assert.Equal(t, attempt.Write, got.Phase, "there was a connection")
 }
 
 // A peer of HTTP/2 that sends each request away moves a read to two other connections, and a write

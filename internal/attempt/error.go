@@ -10,14 +10,13 @@ import (
 	"syscall"
 )
 
-// A Phase is how far an attempt without a response came.
+// A Phase is how far an attempt without a response came, as the trace of net/http reports.
 type Phase int8
 
 // Phases of an [Error].
 const (
-	Start Phase = iota // before net/http was reached
-	Dial               // looking up or connecting to the host
-	Proxy              // connecting through the proxy
+	Start Phase = iota // before net/http asked for a connection, or by a transport that does not report it
+	Dial               // looking up or connecting to the host or to a proxy
 	TLS                // the TLS handshake
 	Write              // sending the request
 	Wait               // waiting for the header of the response
@@ -25,14 +24,13 @@ const (
 
 // String returns the phase in a word, such as "dial".
 func (p Phase) String() string {
-	return [...]string{"start", "dial", "proxy", "tls", "write", "wait"}[p]
+	return [...]string{"start", "dial", "tls", "write", "wait"}[p]
 }
 
 // An Error is an attempt without a response: the error of a [Transport].
 type Error struct {
 	Phase  Phase
-	Traced bool // net/http was reached
-	Unread bool // nothing of the request's body was read, or the peer has refused the handshake and cannot decrypt it
+	Unread bool // nothing of the request's body was read
 	Err    error
 }
 
@@ -55,8 +53,6 @@ func (e *Error) Retryable() bool {
 	switch {
 	case errors.As(e.Err, &lookup):
 		return !lookup.IsNotFound
-	case e.Phase == Proxy && connectStatus(e.Err) == http.StatusProxyAuthRequired:
-		return false
 	case IsNetworkError(e.Err):
 		return true
 	case e.Phase == TLS:
@@ -65,7 +61,7 @@ func (e *Error) Retryable() bool {
 		// Errors that net/http itself makes have no types. Those that a caller's
 		// RoundTripper makes before net/http is reached, such as the refusal of a
 		// circuit breaker, are final.
-		return e.Traced && !strings.Contains(e.Err.Error(), "response headers exceeded")
+		return e.Phase != Start && !strings.Contains(e.Err.Error(), "response headers exceeded")
 	}
 }
 
@@ -84,41 +80,4 @@ func IsNetworkError(err error) bool {
 func IsTimeout(err error) bool {
 	var timeout interface{ Timeout() bool }
 	return errors.As(err, &timeout) && timeout.Timeout()
-}
-
-func isProxyError(err error, phase Phase) bool {
-	var op *net.OpError
-	if errors.As(err, &op) && op.Op == "proxyconnect" {
-		return true
-	}
-	return phase == Dial && connectStatus(err) != 0
-}
-
-// connectStatus is the status with which a proxy refused to connect, or 0. net/http
-// returns only its text.
-func connectStatus(err error) int {
-	for status := 400; status < 600; status++ {
-		if text := http.StatusText(status); text != "" && err.Error() == text {
-			return status
-		}
-	}
-	return 0
-}
-
-// phaseOf derives the phase from an error of a transport that calls no hooks.
-func phaseOf(err error) Phase {
-	var lookup *net.DNSError
-	var op *net.OpError
-	switch {
-	case errors.As(err, &lookup):
-		return Dial
-	case errors.As(err, &op) && op.Op == "dial":
-		return Dial
-	case errors.As(err, &op) && op.Op == "write":
-		return Write
-	case IsNetworkError(err):
-		return Wait
-	default:
-		return Start
-	}
 }

@@ -55,9 +55,7 @@ func TestError_Retryable(t *testing.T) {
 		{"an error that is neither", selfDescribed{}, attempt.Wait, no, no, yes, no},
 		{"a cancellation", context.Canceled, attempt.Wait, no, no, yes, no},
 		{"a certificate", &tls.CertificateVerificationError{Err: errors.New("unknown authority")}, attempt.TLS, no, no, no, no},
-		{"the proxy asks for a password", errors.New("Proxy Authentication Required"), attempt.Proxy, no, no, no, no},
-		{"that text in another phase", errors.New("Proxy Authentication Required"), attempt.Wait, no, no, yes, no},
-		{"the proxy cannot connect", errors.New("Bad Gateway"), attempt.Proxy, no, no, yes, no},
+		{"the proxy cannot connect", errors.New("Bad Gateway"), attempt.Dial, no, no, yes, no},
 		{"an error without a type", errors.New("http2: client connection lost"), attempt.Wait, no, no, yes, no},
 		{"a header that is too large", errors.New("net/http: server response headers exceeded 9 bytes; aborted"), attempt.Wait, no, no, no, no},
 	} {
@@ -65,9 +63,9 @@ func TestError_Retryable(t *testing.T) {
 			assert.Equal(t, tt.network, attempt.IsNetworkError(err), "%s: a network error", tt.name)
 			assert.Equal(t, tt.timeout, attempt.IsTimeout(err), "%s: a timeout", tt.name)
 		}
-		for traced, want := range map[bool]bool{true: tt.traced, false: tt.untraced} {
-			e := attempt.Error{Phase: tt.phase, Traced: traced, Err: tt.err}
-			assert.Equal(t, want, e.Retryable(), "%s; net/http was reached: %t", tt.name, traced)
+		for phase, want := range map[attempt.Phase]bool{tt.phase: tt.traced, attempt.Start: tt.untraced} {
+			e := attempt.Error{Phase: phase, Err: tt.err}
+			assert.Equal(t, want, e.Retryable(), "%s, in the phase %v", tt.name, phase)
 		}
 	}
 }
