@@ -25,7 +25,7 @@ func TestServer_Advance(t *testing.T) {
 		require.NoError(t, got.err)
 		want := time.Date(2000, 4, 10, 0, 0, 0, 0, time.UTC) // bubbles start at 2000-01-01
 		assert.Equal(t, "Mon, 10 Apr 2000 00:00:00 GMT", got.header.Get("Date"))
-		assert.Contains(t, got.body, `"createdAt":"2000-04-10T00:00:00Z"`)
+		assert.Contains(t, got.body, `"createdAt":"2000-04-10T00:00:00Z","expiresAt":"2000-04-11T00:00:00Z"`)
 		assert.Equal(t, want, s.Invoices()[0].CreatedAt)
 		assert.True(t, s.Requests()[0].At.Equal(want))
 		assert.True(t, other.Now().Equal(time.Now()), "each server has its own")

@@ -205,8 +205,8 @@ func (s *Server) ClearFaults() {
 // nextFault takes the fault for a request from the queue, unless the request exceeds the
 // rate limit. The lock is held.
 func (s *Server) nextFault(op Operation, now time.Time) Fault {
-	if wait := s.limit.admit(now); wait > 0 {
-		return overLimit(wait)
+	if refusal, over := s.limit.refuses(now); over {
+		return refusal
 	}
 	i := slices.IndexFunc(s.faults, func(q queuedFault) bool { return q.op == op || q.op == AnyOperation })
 	if i < 0 {

@@ -41,7 +41,7 @@ func TestServer_InjectFault(t *testing.T) {
 		{"refuse=503", gatewaytest.FaultRefuse(503, "try \"later\""), 503, nil, `{"message":"try \"later\"","result":[],"meta":{}}`, json, 0},
 		{"refuse=200", gatewaytest.FaultRefuse(200, "no"), 200, nil, errorBody("no"), json, 0},
 		{"refuse-as=400", gatewaytest.FaultRefuseAs(gatewaytest.ErrorNest, 400, "no"), 400, nil, `{"statusCode":400,"message":"no","error":"Bad Request"}`, json, 0},
-		{"refuse-as=422", gatewaytest.FaultRefuseAs(gatewaytest.ErrorProblem, 422, "no"), 422, nil, `"status":422,"detail":"no"`, "application/problem+json", 0},
+		{"refuse-as=422", gatewaytest.FaultRefuseAs(gatewaytest.ErrorProblem, 422, "no"), 422, nil, `"status":422,"detail":"no"`, json, 0},
 		{"page=502", gatewaytest.FaultPage(502), 502, nil, "<h1>502 Bad Gateway</h1>", html, 0},
 		{"empty=200", gatewaytest.FaultEmpty(200), 200, nil, "", plain, 0},
 		{"redirect=307", gatewaytest.FaultRedirect(307, "https://elsewhere.test/x"), 307, nil, "", plain, 0},

@@ -23,7 +23,9 @@ type Invoice struct {
 	BaseCurrency string    `json:"baseCurrency,omitempty"` // empty if not sent
 	CoinSymbol   string    `json:"coinSymbol,omitempty"`   // empty if not sent
 	NetworkName  string    `json:"networkName,omitempty"`  // empty if not sent
+	Address      string    `json:"address"`                // where to pay: invented, like every member of the response
 	CreatedAt    time.Time `json:"createdAt"`              // by the clock of [Server.Now]
+	ExpiresAt    time.Time `json:"expiresAt"`              // a day after CreatedAt
 }
 
 // Invoices returns a copy of the invoices that have been created, oldest first. An order
@@ -48,6 +50,7 @@ func (s *Server) createInvoice(c *call) response {
 		return resp
 	}
 	invoice.ID, invoice.CreatedAt = newID(), s.now().UTC()
+	invoice.Address, invoice.ExpiresAt = "invented-"+invoice.ID, invoice.CreatedAt.Add(24*time.Hour)
 	s.invoices = append(s.invoices, invoice)
 	return s.invoiceResponse(http.StatusCreated, invoice)
 }

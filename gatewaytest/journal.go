@@ -40,8 +40,8 @@ func (s *Server) Requests() []Request {
 func (s *Server) record(c *call) (entry *Request, fault Fault) {
 	entry = &Request{
 		Operation: c.op,
-		Method:    s.redact.target(c.r.Method),
-		Target:    s.redact.target(c.r.RequestURI),
+		Method:    s.redact.text(c.r.Method),
+		Target:    s.redact.text(c.r.RequestURI),
 		Header:    s.redact.header(c.r.Header),
 	}
 	s.mu.Lock()
@@ -63,11 +63,11 @@ func (s *Server) identify(c *call, entry *Request) {
 		key, isText := text(value)
 		c.keyIn, c.keyOK = "body", isText && key == s.key
 	}
-	var body []byte
+	var body string
 	if len(c.body) <= maxBody {
-		body = s.redact.body(c.body)
+		body = s.redact.text(string(c.body))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	entry.Body, entry.KeyIn, entry.KeyOK = body, c.keyIn, c.keyOK
+	entry.Body, entry.KeyIn, entry.KeyOK = []byte(body), c.keyIn, c.keyOK
 }

@@ -120,7 +120,7 @@ func TestServer_redacts_other_keys(t *testing.T) {
 	readAll(t, dial(t, s, "GET /gateway/api/exchange-rate HTTP/1.1\r\nHost: gateway\r\nConnection: close\r\nx-api-key: sk-live-5f0c\r\n"+
 		"authorization: Basic YW5u\r\nauthorization: \r\nproxy-authorization: Basic cHJv\r\ncookie: session=9b2f; theme=dark\r\nX-Other: kept\r\n\r\n"))
 	assert.Equal(t, http.Header{
-		"X-Api-Key": {"[REDACTED]"}, "Authorization": {"[REDACTED]", ""}, "Proxy-Authorization": {"[REDACTED]"}, "Cookie": {"[REDACTED]"},
+		"X-Api-Key": {"[REDACTED]"}, "Authorization": {"[REDACTED]", "[REDACTED]"}, "Proxy-Authorization": {"[REDACTED]"}, "Cookie": {"[REDACTED]"},
 		"X-Other": {"kept"}, "Connection": {"close"},
 	}, s.Requests()[6].Header)
 }

@@ -27,6 +27,7 @@ func TestServer_SetRepeatedOrders(t *testing.T) {
 			s.SetRepeatedOrders(kind)
 			first := post(s, invoice(s, "o-1", ""))
 			require.Equal(t, 201, first.status)
+			require.Contains(t, first.body, `"address":"invented-`)
 			require.Equal(t, 201, post(s, invoice(s, "o-2", "")).status, "of another order")
 
 			second := post(s, invoice(s, "o-1", `,"coinSymbol":"BTC"`))
