@@ -27,6 +27,11 @@ under /_mock/:
   GET    /_mock/withdrawals          every withdrawal
   PUT    /_mock/withdrawals/ID       {"status": "COMPLETED"}
   PUT    /_mock/results/OPERATION    answer with this result, such as one of gateway probe
+  PUT    /_mock/rates/BTC            {"usd": "64000", "eur": "59000"}; without both the coin has no rate
+  PUT    /_mock/repeated-orders      {"kind": "same"}: of an order that has an invoice, send that one;
+                                     again: create another; refused: respond with 409
+  PUT    /_mock/rate-limit           {"requests": 100, "seconds": 60}; 0 requests for no limit
+  POST   /_mock/clock                {"seconds": 86400}: move the clock forward
   POST   /_mock/faults               {"operation": "balance", "times": 2, "fault": "refuse", "status": 503}
   DELETE /_mock/faults               inject no further fault
   POST   /_mock/reset                start again

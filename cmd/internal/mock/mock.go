@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"strings"
 	"sync"
@@ -87,6 +88,10 @@ func (m *Mock) newAPI() http.Handler {
 		"GET /_mock/withdrawals":         func(*http.Request) (any, error) { return m.current().Withdrawals(), nil },
 		"PUT /_mock/withdrawals/{id}":    m.setStatus,
 		"PUT /_mock/results/{operation}": m.setResult,
+		"PUT /_mock/rates/{symbol}":      m.setRate,
+		"PUT /_mock/repeated-orders":     m.setRepeatedOrders,
+		"PUT /_mock/rate-limit":          m.setRateLimit,
+		"POST /_mock/clock":              m.advance,
 		"POST /_mock/faults":             m.injectFault,
 		"DELETE /_mock/faults":           func(*http.Request) (any, error) { m.current().ClearFaults(); return nil, nil },
 		"POST /_mock/reset":              func(*http.Request) (any, error) { m.reset(); return nil, nil },
@@ -162,6 +167,52 @@ func (m *Mock) setResult(r *http.Request) (any, error) {
 		return nil, err
 	}
 	return nil, try(func() { m.current().SetResult(gatewaytest.Operation(r.PathValue("operation")), string(result)) })
+}
+
+// setRate sets the rates of a coin; without usd and eur it has none.
+func (m *Mock) setRate(r *http.Request) (any, error) {
+	var rate struct{ USD, EUR string }
+	if err := read(r, &rate); err != nil {
+		return nil, err
+	}
+	m.current().SetRate(r.PathValue("symbol"), rate.USD, rate.EUR)
+	return nil, nil
+}
+
+func (m *Mock) setRepeatedOrders(r *http.Request) (any, error) {
+	var set struct{ Kind gatewaytest.RepeatedOrders }
+	if err := read(r, &set); err != nil {
+		return nil, err
+	}
+	return nil, try(func() { m.current().SetRepeatedOrders(set.Kind) })
+}
+
+func (m *Mock) setRateLimit(r *http.Request) (any, error) {
+	var limit struct {
+		Requests int
+		Seconds  int64
+	}
+	if err := read(r, &limit); err != nil {
+		return nil, err
+	}
+	return nil, try(func() { m.current().SetRateLimit(limit.Requests, seconds(limit.Seconds)) })
+}
+
+// advance moves the clock forward, and returns its time.
+func (m *Mock) advance(r *http.Request) (any, error) {
+	var by struct{ Seconds int64 }
+	if err := read(r, &by); err != nil {
+		return nil, err
+	}
+	server := m.current()
+	err := try(func() { server.Advance(seconds(by.Seconds)) })
+	return map[string]time.Time{"now": server.Now()}, err
+}
+
+// seconds returns so many seconds, but at most what a duration can be.
+func seconds(n int64) time.Duration {
+	const most = int64(math.MaxInt64 / time.Second)
+	return time.Duration(max(-most, min(n, most))) * time.Second
 }
 
 // An injection is a fault for the next requests of an operation.

@@ -74,6 +74,16 @@ func TestMock(t *testing.T) {
 		{"GET /gateway/api/withdrawal/inquiry/" + id, "", 201, `"status":"COMPLETED"`},
 		{"GET /_mock/withdrawals", "", 200, `[{"status":"COMPLETED"`},
 
+		{"PUT /_mock/rates/BTC", `{"usd":"90","eur":"80"}`, 204, ""},
+		{"GET /gateway/api/exchange-rate", "", 200, `{"symbol":"BTC","usd":"90","eur":"80"}`},
+		{"PUT /_mock/repeated-orders", `{"kind":"refused"}`, 204, ""},
+		{"POST /gateway/api/invoice/create", invoice, 409, "the order has an invoice"},
+		{"PUT /_mock/rate-limit", `{"requests":1,"seconds":60}`, 204, ""},
+		{"GET /gateway/api/balance/", "", 200, "USDT"},
+		{"GET /gateway/api/balance/", "", 429, "too many requests"},
+		{"POST /_mock/clock", `{"seconds":60}`, 200, `{"now":"2`},
+		{"GET /gateway/api/balance/", "", 200, "USDT"},
+
 		{"POST /_mock/reset", "", 204, ""},
 		{"GET /_mock/requests", "", 200, "[]\n"},
 		{"GET /_mock/invoices", "", 200, "[]\n"},
@@ -81,6 +91,11 @@ func TestMock(t *testing.T) {
 		{"GET /gateway/api/balance/", "", 200, `"result":[{`},
 		{"POST /gateway/api/invoice/create", invoice, 201, "A-17"},
 
+		{"PUT /_mock/repeated-orders", `{"kind":"first"}`, 400, `SetRepeatedOrders with "first"`},
+		{"PUT /_mock/rate-limit", `{"requests":1}`, 400, "SetRateLimit with 1 requests in 0s"},
+		{"PUT /_mock/rates/BTC", `{"gbp":"1"}`, 400, `unknown field "gbp"`},
+		{"POST /_mock/clock", `{"seconds":-1}`, 400, "Advance with -1s"},
+		{"POST /_mock/clock", `{"seconds":9223372036854775807}`, 200, `{"now":"2`},
 		{"PUT /_mock/results/any", `{}`, 400, `SetResult for operation "any"`},
 		{"PUT /_mock/results/balance", `{"a":`, 400, "SetResult for balance, want JSON"},
 		{"PUT /_mock/withdrawals/w-2", `{"status":"COMPLETED"}`, 400, "w-2"},
