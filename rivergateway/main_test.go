@@ -61,7 +61,7 @@ func withDatabase(run func() int) int {
 	defer func() { _ = db.Close() }()
 	queue = must(river.NewClient(riverpgxv5.New(pool), &river.Config{}))
 	must(must(rivermigrate.New(riverpgxv5.New(pool), nil)).Migrate(ctx, rivermigrate.DirectionUp, nil))
-	must(0, must(sqlguard.New(db)).Migrate(ctx))
+	must(0, must(sqlguard.New(db, sqlguard.WithoutDurability())).Migrate(ctx))
 	must(pool.Exec(ctx, `CREATE TABLE results (order_id text NOT NULL, outcome text NOT NULL)`))
 	return run()
 }

@@ -5,12 +5,15 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/testing/mariadbtest"
+	"github.com/cryptogw/gateway/internal/testing/postgrestest"
 )
 
 // life uses every method of a guard, with texts that need escapes.
@@ -82,33 +85,183 @@ func TestSettings_autocommit(t *testing.T) {
 	plain.wantState(t, gateway.OrderFree, 0)
 }
 
-// Check refuses a table or settings with which a guard cannot work, and Migrate does not begin with those settings.
+// The table decides whether there is one, and has its version; the view for people is made again.
 func TestGuard_Check(t *testing.T) {
 	inEach(t, func(t *testing.T, w testDB) {
 		g := w.mustNew(t)
-		wantText(t, g.Check(t.Context()), "there is no table "+w.table+": call Migrate")
+		wantText(t, g.Check(t.Context()), "there is no table "+w.table+" that this user can see: call Migrate")
 		check(t, g.Migrate(t.Context()))
 		check(t, g.Check(t.Context()))
+		g.once(t, order, gateway.OutcomeSucceeded)
 		execute(t, g.db, "DROP VIEW "+w.table+"_list")
-		wantText(t, g.Check(t.Context()), "there is no table")
+		check(t, g.Check(t.Context()))
+		if version, err := g.SchemaVersion(t.Context()); version != SchemaVersion || err != nil {
+			t.Errorf("version %d, %v", version, err)
+		}
 		check(t, g.Migrate(t.Context()))
+		var orders int
+		if check(t, g.db.QueryRow("SELECT count(*) FROM "+w.table+"_list").Scan(&orders)); orders != 1 {
+			t.Errorf("%d orders are in the view, which Check has written into", orders)
+		}
 		execute(t, g.db, "DROP VIEW "+w.table+"_list") // SQLite renames no column of a view
 		execute(t, g.db, "ALTER TABLE "+w.table+" RENAME COLUMN attempt TO try")
-		execute(t, g.db, "CREATE VIEW "+w.table+"_list AS SELECT 1")
-		wantText(t, g.Check(t.Context()), "the table is not one of this version of sqlguard")
+		for _, err := range []error{g.Check(t.Context()), g.Migrate(t.Context())} {
+			wantText(t, err, "the table is not one of this version of sqlguard")
+		}
 	})
-	mariadb, sqlite := newMariaDB(t), newSQLiteWith(t, "")
-	mariadb.guard(t)
-	for want, w := range map[string]testDB{
-		"the encoding of the database is UTF-16le, and must be UTF-8": sqlite.with("_pragma=encoding('UTF-16')&_pragma=busy_timeout(1)"),
-		"busy_timeout is 0":    newSQLiteWith(t, "_txlock=deferred"),
-		"autocommit is off":    mariadb.with("&autocommit=0"),
-		"EMPTY_STRING_IS_NULL": mariadb.with("&sql_mode=%27EMPTY_STRING_IS_NULL%27"),
-	} {
-		g := w.mustNew(t)
-		wantText(t, g.Check(t.Context()), want)
-		wantText(t, g.Migrate(t.Context()), want)
+}
+
+// Check and Migrate refuse settings with which a guard cannot work, or can lose orders: the latter without WithoutDurability.
+func TestGuard_Check_settings(t *testing.T) {
+	postgres, mariadb, unlogged, aria := newPostgres(t), newMariaDB(t), newPostgres(t), newMariaDB(t)
+	execute(t, unlogged.guard(t).db, "ALTER TABLE "+unlogged.table+" SET UNLOGGED")
+	execute(t, aria.guard(t).db, "ALTER TABLE "+aria.table+" ENGINE = Aria")
+	logs, err := mariadbtest.Start("innodb-flush-method=nosync", "log-bin=log", "server-id=1")
+	check(t, err)
+	t.Cleanup(logs.Stop)
+	binlog := testDB{MariaDB, "mysql", logs.DSN("shop") + "?interpolateParams=true", DefaultTable}
+	file := func(settings string) testDB { return newSQLiteWith(t, "_pragma=busy_timeout(1)"+settings) }
+	flushing := func(value int) func(*testing.T) {
+		return func(t *testing.T) {
+			const set = "SET GLOBAL innodb_flush_log_at_trx_commit = "
+			execute(t, mariadb.open(t), set+fmt.Sprint(value))
+			t.Cleanup(func() { execute(t, mariadb.open(t), set+"0") })
+		}
 	}
+	for name, tt := range map[string]struct {
+		w     testDB
+		set   func(*testing.T)
+		want  string // empty for nothing
+		loses bool   // WithoutDurability accepts it
+	}{
+		"SQLite, another encoding":                {newSQLiteWith(t, "").with("_pragma=encoding('UTF-16')&_pragma=busy_timeout(1)"), nil, "the encoding of the database is UTF-16le, and must be UTF-8", false},
+		"SQLite, two writers":                     {newSQLiteWith(t, "_txlock=deferred"), nil, "busy_timeout is 0", false},
+		"SQLite, without a journal":               {file("&_pragma=journal_mode(OFF)"), nil, "journal_mode is off, and a crash corrupts the database", false},
+		"SQLite, the journal in memory":           {file("&_pragma=journal_mode(MEMORY)"), nil, "journal_mode is memory", false},
+		"SQLite, WAL":                             {file("&_pragma=journal_mode(WAL)"), nil, "", false},
+		"SQLite, WAL with NORMAL":                 {file("&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)"), nil, "synchronous is NORMAL, and journal_mode is wal: add _pragma=", true},
+		"SQLite, WAL with OFF":                    {file("&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)"), nil, "synchronous is OFF", true},
+		"SQLite, DELETE, the default":             {file(""), nil, "synchronous is FULL, and journal_mode is delete", true},
+		"SQLite, DELETE with EXTRA":               {file("&_pragma=synchronous(EXTRA)"), nil, "", false},
+		"SQLite, TRUNCATE with FULL":              {file("&_pragma=journal_mode(TRUNCATE)"), nil, "", false},
+		"SQLite, in memory":                       {testDB{SQLite, "sqlite", "file:check?mode=memory&cache=shared", DefaultTable}, nil, "the database is in memory", true},
+		"PostgreSQL, fsync":                       {postgres, nil, "fsync is off, and must be on", true},
+		"PostgreSQL, a table without a log":       {unlogged, nil, "the table is UNLOGGED or TEMPORARY", true},
+		"MariaDB, autocommit":                     {mariadb.with("&autocommit=0"), nil, "autocommit is off", false},
+		"MariaDB, empty texts":                    {mariadb.with("&sql_mode=%27EMPTY_STRING_IS_NULL%27"), nil, "EMPTY_STRING_IS_NULL", false},
+		"MariaDB, flush of 0":                     {mariadb, nil, "innodb_flush_log_at_trx_commit is 0, and must be 1 or 3", true},
+		"MariaDB, flush of 2":                     {mariadb, flushing(2), "innodb_flush_log_at_trx_commit is 2", true},
+		"MariaDB, flush of 3":                     {mariadb, flushing(3), "", false},
+		"MariaDB, a log that is not synced":       {binlog, nil, "sync_binlog is 0, and must be 1", true},
+		"MariaDB, a disk that is not synced":      {binlog, nil, "innodb_flush_method is nosync", true},
+		"MariaDB, an engine without transactions": {aria, nil, "the table has the engine Aria, which has no transactions: ALTER TABLE", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if tt.set != nil {
+				tt.set(t)
+			}
+			accepting := tt.want
+			if tt.loses {
+				accepting = ""
+			}
+			for g, want := range map[*Guard]string{tt.w.strict(t): tt.want, tt.w.mustNew(t): accepting} {
+				wantText(t, g.Migrate(t.Context()), want)
+				if want == "" {
+					check(t, g.Check(t.Context()))
+				} else {
+					wantText(t, g.Check(t.Context()), want)
+				}
+			}
+		})
+	}
+}
+
+// Check finds that a guard cannot write, and leaves nothing in the table.
+func TestGuard_Check_writes(t *testing.T) {
+	postgres, mariadb, sqlite, newer := newPostgres(t), newMariaDB(t), newSQLite(t), newMariaDB(t)
+	for _, w := range []testDB{postgres, mariadb, sqlite} {
+		w.guard(t)
+	}
+	execute(t, newer.guard(t).db, "ALTER TABLE "+newer.table+" ADD COLUMN priority integer NOT NULL")
+	for name, tt := range map[string]struct {
+		w    testDB
+		want string
+	}{
+		"PostgreSQL, without INSERT":            {postgres.as(t, "SELECT, UPDATE"), "a guard cannot INSERT: ERROR: permission denied for table"},
+		"PostgreSQL, without UPDATE":            {postgres.as(t, "SELECT, INSERT"), "a guard cannot UPDATE: ERROR: permission denied for table"},
+		"PostgreSQL, without SELECT":            {postgres.as(t, "UPDATE, INSERT"), "permission denied for table"},
+		"PostgreSQL, all that a guard needs":    {postgres.as(t, "SELECT, INSERT, UPDATE"), ""},
+		"PostgreSQL, a session that only reads": {postgres.with("&default_transaction_read_only=on"), "a guard cannot INSERT: ERROR: cannot execute INSERT in a read-only transaction"},
+		"MariaDB, without INSERT":               {mariadb.as(t, "SELECT, UPDATE"), "a guard cannot INSERT: Error 1142"},
+		"MariaDB, without UPDATE":               {mariadb.as(t, "SELECT, INSERT"), "a guard cannot UPDATE: Error 1142"},
+		"MariaDB, without any right":            {mariadb.as(t, ""), "Error 1044"},
+		"MariaDB, all that a guard needs":       {mariadb.as(t, "SELECT, INSERT, UPDATE"), ""},
+		"MariaDB, a session that only reads":    {mariadb.with("&tx_read_only=1"), "a guard cannot INSERT: Error 1792"},
+		"MariaDB, a column that is needed":      {newer.with("&sql_mode=STRICT_ALL_TABLES"), "a guard cannot INSERT: Error 1364"},
+		"SQLite, a file that only reads":        {sqlite.with("&mode=ro"), "a guard cannot INSERT: attempt to write a readonly database"},
+		"SQLite, a session that only reads":     {sqlite.with("&_pragma=query_only(1)"), "a guard cannot INSERT: attempt to write a readonly database"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			wantText(t, tt.w.mustNew(t).Check(t.Context()), tt.want)
+		})
+	}
+	for _, w := range []testDB{postgres, mariadb, sqlite, newer} {
+		var orders int
+		if check(t, w.open(t).QueryRow("SELECT count(*) FROM "+w.table).Scan(&orders)); orders != 0 {
+			t.Errorf("%d orders are left", orders)
+		}
+	}
+}
+
+// In PostgreSQL nothing that was recorded is lost in a crash, although commits do not wait for the disk.
+func TestPostgreSQL_synchronousCommit(t *testing.T) {
+	server, err := postgrestest.Start("synchronous_commit=off", "wal_writer_delay=10000", "shared_buffers=32MB")
+	check(t, err)
+	t.Cleanup(server.Stop)
+	w := testDB{PostgreSQL, "pgx", server.DSN("postgres"), DefaultTable}
+	check(t, w.strict(t).Migrate(t.Context()))
+	check(t, w.strict(t).Check(t.Context()))
+	o, lost := orderOf(order), orderOf("A-18")
+	for i, change := range []func(*Guard) error{
+		func(g *Guard) error { return g.asks(t.Context(), &o) },
+		func(g *Guard) error { return g.ends(t.Context(), o, gateway.OutcomeSucceeded) },
+		func(g *Guard) error {
+			return errors.Join(g.asks(t.Context(), &lost), g.ends(t.Context(), lost, gateway.OutcomeUnknown))
+		},
+		func(g *Guard) error { return g.ResolveAll(t.Context(), []Resolution{{g.order(t, "A-18"), exists}}) },
+	} {
+		check(t, change(w.mustNew(t)))
+		check(t, server.Restart("KILL"))
+		g := w.mustNew(t)
+		got := fmt.Sprint(g.order(t, order).State, ", ", g.order(t, "A-18").State)
+		if want := []string{"in flight, free", "created, free", "created, unknown", "created, created"}[i]; got != want {
+			t.Fatalf("after a crash the orders are %s, not %s", got, want)
+		}
+	}
+}
+
+// as returns the database of a user who has rights on the table.
+func (w testDB) as(t *testing.T, rights string) testDB {
+	t.Helper()
+	owner, user, drop := w.open(t), "u"+strings.ToLower(rand.Text()), "DROP USER "
+	execute(t, owner, "CREATE USER "+user)
+	if rights != "" {
+		execute(t, owner, "GRANT "+rights+" ON "+w.table+" TO "+user)
+	}
+	if w.dialect == PostgreSQL {
+		drop = "DROP OWNED BY " + user + "; DROP ROLE "
+	}
+	t.Cleanup(func() { execute(t, owner, drop+user) })
+	return w.login(user)
+}
+
+// login returns the database of another user, or in PostgreSQL with a role.
+func (w testDB) login(user string) testDB {
+	if w.dialect == PostgreSQL {
+		return w.with("&options=-c%20role%3D" + user)
+	}
+	w.dsn = strings.Replace(w.dsn, "root@", user+"@", 1)
+	return w
 }
 
 // with returns the database of connections with more settings.
@@ -158,59 +311,69 @@ func TestGrants(t *testing.T) {
 	check(t, err)
 	_, rest, _ := strings.Cut(string(page), "```sql\nCREATE ROLE")
 	text, _, _ := strings.Cut(rest, "```")
-	w := newPostgres(t)
-	owner, role := w.guard(t), "r"+strings.ToLower(rand.Text())
-	execute(t, owner.db, strings.NewReplacer("gateway_orders", w.table, "shop_", role+"_").Replace("CREATE ROLE"+text))
-	t.Cleanup(func() {
-		for _, name := range []string{"sender", "resolver", "pruner", "monitor"} {
-			execute(t, owner.db, "DROP OWNED BY "+role+"_"+name)
-			execute(t, owner.db, "DROP ROLE "+role+"_"+name)
+	inServers(t, func(t *testing.T, w testDB) {
+		owner, prefix, users := w.guard(t), "r"+strings.ToLower(rand.Text())[:20], map[string]testDB{}
+		statements := strings.NewReplacer("gateway_orders", w.table, "shop_", prefix+"_").Replace("CREATE ROLE" + text)
+		for statement := range strings.Lines(statements) {
+			execute(t, owner.db, statement)
 		}
-	})
-	ctx := t.Context()
-	for name, can := range map[string]string{"sender": "migrate, send, look", "resolver": "migrate, look, resolve", "pruner": "migrate, look, prune", "monitor": "migrate, look, view"} {
-		t.Run(name, func(t *testing.T) {
-			unknown := owner.unknown(t, "unknown")[0]
-			g := w.with("&options=-c%20role%3D" + role + "_" + name).mustNew(t)
-			for what, do := range map[string]func() error{
-				"migrate": func() error { return g.Migrate(ctx) },
-				"send": func() error {
-					o := orderOf(rand.Text())
-					return errors.Join(g.asks(ctx, &o), g.ends(ctx, o, gateway.OutcomeSucceeded))
-				},
-				"look":    func() error { _, err := g.PendingSummary(ctx); return err },
-				"resolve": func() error { return g.Resolve(ctx, unknown, exists) },
-				"prune":   func() error { _, err := g.Prune(ctx, 24*time.Hour); return err },
-				"view": func() error {
-					var count int
-					return g.db.QueryRow("SELECT count(*) FROM " + w.table + "_list").Scan(&count)
-				},
-			} {
-				if err := do(); (err == nil) != strings.Contains(can, what) && (what != "resolve" || name != "sender") {
-					t.Errorf("%s: %v", what, err)
+		for _, name := range []string{"sender", "resolver", "pruner", "monitor"} {
+			users[name] = w.withRole(t, prefix+"_"+name)
+		}
+		for name, can := range map[string]string{
+			"sender": "migrate, check, send, look", "resolver": "migrate, look, resolve", "pruner": "migrate, look, prune", "monitor": "migrate, look, view",
+		} {
+			t.Run(name, func(t *testing.T) {
+				g := users[name].mustNew(t)
+				seen := owner.unknown(t, "unknown", "other")
+				ctx := t.Context()
+				for what, do := range map[string]func() error{
+					"migrate": func() error { return g.Migrate(ctx) },
+					"check":   func() error { return g.Check(ctx) },
+					"send": func() error {
+						o := orderOf(rand.Text())
+						return errors.Join(g.asks(ctx, &o), g.ends(ctx, o, gateway.OutcomeSucceeded))
+					},
+					"look": func() error { _, err := g.PendingSummary(ctx); return err },
+					"resolve": func() error {
+						return errors.Join(g.Resolve(ctx, seen[0], exists), g.ResolveAll(ctx, []Resolution{{seen[1], exists}}))
+					},
+					"prune": func() error { _, err := g.Prune(ctx, 24*time.Hour); return err },
+					"view": func() error {
+						var count int
+						return g.db.QueryRow("SELECT count(*) FROM " + w.table + "_list").Scan(&count)
+					},
+				} {
+					if err := do(); (err == nil) != strings.Contains(can, what) && (what != "resolve" || name != "sender") {
+						t.Errorf("%s: %v", what, err)
+					}
 				}
-			}
-			execute(t, owner.db, "DELETE FROM "+w.table)
-		})
-	}
+				execute(t, owner.db, "DELETE FROM "+w.table)
+			})
+		}
+		execute(t, owner.db, "DROP VIEW "+w.table+"_list") // which only its owner makes again
+		g := users["sender"].mustNew(t)
+		check(t, errors.Join(g.Migrate(t.Context()), g.Check(t.Context()), owner.Migrate(t.Context())))
+	})
 }
 
-// In MariaDB a role that cannot see the view cannot see that there is a table.
-func TestGrants_MariaDB(t *testing.T) {
-	w := newMariaDB(t)
-	owner, user := w.guard(t), "u"+strings.ToLower(rand.Text())
-	execute(t, owner.db, "CREATE USER "+user)
-	t.Cleanup(func() { execute(t, owner.db, "DROP USER "+user) })
-	execute(t, owner.db, "GRANT SELECT, INSERT, UPDATE ON "+w.table+" TO "+user)
-	as := w
-	as.dsn = strings.Replace(w.dsn, "root@", user+"@", 1)
-	g := as.mustNew(t)
-	if err := g.Migrate(t.Context()); err == nil {
-		t.Error("without the view nothing is denied")
+// withRole returns the database of a user who has a role.
+func (w testDB) withRole(t *testing.T, role string) testDB {
+	t.Helper()
+	owner := w.open(t)
+	if w.dialect == PostgreSQL {
+		t.Cleanup(func() { execute(t, owner, "DROP OWNED BY "+role+"; DROP ROLE "+role) })
+		return w.login(role)
 	}
-	execute(t, owner.db, "GRANT SELECT ON "+w.table+"_list TO "+user)
-	check(t, g.Migrate(t.Context()))
-	g.once(t, order, gateway.OutcomeSucceeded)
+	user := role + "_user"
+	for _, statement := range []string{"CREATE USER " + user, "GRANT " + role + " TO " + user, "SET DEFAULT ROLE " + role + " FOR " + user} {
+		execute(t, owner, statement)
+	}
+	t.Cleanup(func() {
+		execute(t, owner, "DROP USER "+user)
+		execute(t, owner, "DROP ROLE "+role)
+	})
+	return w.login(user)
 }
 
 // The view shows people what the table has.

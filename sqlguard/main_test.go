@@ -141,7 +141,7 @@ func (w testDB) open(t testing.TB) *sql.DB {
 // over returns a guard that has a handle. It does not try again what has failed.
 func (w testDB) over(t testing.TB, db *sql.DB, opts ...Option) *Guard {
 	t.Helper()
-	g, err := New(db, append(opts, WithTable(w.table), WithDialect(w.dialect))...)
+	g, err := New(db, append(opts, WithTable(w.table), WithDialect(w.dialect), WithoutDurability())...)
 	check(t, err)
 	g.retryEnd = 0
 	return g
@@ -151,6 +151,14 @@ func (w testDB) over(t testing.TB, db *sql.DB, opts ...Option) *Guard {
 func (w testDB) mustNew(t testing.TB, opts ...Option) *Guard {
 	t.Helper()
 	return w.over(t, w.open(t), opts...)
+}
+
+// strict returns a guard that accepts no setting with which orders can be lost.
+func (w testDB) strict(t testing.TB) *Guard {
+	t.Helper()
+	g, err := New(w.open(t), WithTable(w.table))
+	check(t, err)
+	return g
 }
 
 func (w testDB) guard(t testing.TB, opts ...Option) *Guard {

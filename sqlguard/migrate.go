@@ -12,14 +12,18 @@ const SchemaVersion = 1
 
 // Migrate creates the table, its indexes and the view for people, where they are missing. Any number of processes may
 // call it at once. Where there is nothing to do it takes no lock. A process that dies in it
-// leaves what was there, or all of it; in MariaDB a second Migrate completes it. A table of a newer version
-// is an error, and is left as it is. So are settings with which a guard cannot work and orders of the other kind, see
+// leaves what was there, or all of it; in MariaDB a second Migrate completes it. A missing view of a table is left to its
+// owner if this user may not create it. A table of another version
+// is an error, and is left as it is. So are settings with which a guard cannot work, or can lose orders, and orders of the other kind, see
 // [Guard.Check], and in PostgreSQL a table of the name in a schema that is not in the search_path: two tables would be two
 // memories of one order. Where another shop has that one, use [WithTable] or [MigrationSQL].
 func (g *Guard) Migrate(ctx context.Context) error {
-	err := refuse(ctx, g.db, g.sql.misset)
+	err := g.checkSettings(ctx)
 	if err == nil {
 		err = g.migrate(ctx)
+	}
+	if err == nil {
+		_, err = g.read(ctx, g.db, key{}) // with the columns of this version
 	}
 	if err == nil {
 		err = g.checkKind(ctx)
@@ -31,7 +35,8 @@ func (g *Guard) Migrate(ctx context.Context) error {
 }
 
 func (g *Guard) migrate(ctx context.Context) error {
-	if exists, err := g.exists(ctx, g.db); err != nil || exists {
+	version, missing, err := g.missing(ctx, g.db)
+	if err != nil || missing == nil {
 		return err
 	}
 	conn, err := g.db.Conn(ctx)
@@ -50,67 +55,87 @@ func (g *Guard) migrate(ctx context.Context) error {
 			return err
 		}
 	}
-	if exists, err := g.exists(ctx, conn); err != nil || exists { // another process has done it
+	if version, missing, err = g.missing(ctx, conn); err != nil { // another process may have created some of it
 		return err
 	}
-	if err := refuse(ctx, conn, g.sql.elsewhere, g.cfg.table); err != nil {
-		return err
-	}
-	for _, text := range g.sql.creation() {
-		if _, err := conn.ExecContext(ctx, text); err != nil {
+	for _, text := range append(missing, "COMMIT") {
+		_, err := conn.ExecContext(ctx, text)
+		switch {
+		case version == SchemaVersion && hasCode(err, g.sql.denials):
+			return nil
+		case err != nil:
 			return err
 		}
 	}
-	_, err = conn.ExecContext(ctx, "COMMIT")
-	return err
+	return nil
 }
 
-// exists reports whether the view for people is there, which is created last. A newer version of the package, with
-// whose table this one must not work, creates a view with the last suffix too, and a column without a default, so that
-// no insert of this version succeeds.
-func (g *Guard) exists(ctx context.Context, q querier) (bool, error) {
-	newer, err := g.hasView(ctx, q, len(suffixes)-1)
+// missing returns the version of the table, and the statements that create what is missing; nil for none.
+func (g *Guard) missing(ctx context.Context, q querier) (version int, statements []string, err error) {
+	version, err = g.version(ctx, q)
 	switch {
 	case err != nil:
-		return false, err
-	case newer:
-		return false, errors.New("the table is of a newer version of sqlguard: update this program")
+		return 0, nil, err
+	case version == 0:
+		return 0, append(g.sql.creation(), g.sql.list()), g.refuse(ctx, q, g.sql.elsewhere)
 	}
-	return g.hasView(ctx, q, 0)
-}
-
-func (g *Guard) hasView(ctx context.Context, q querier, suffix int) (exists bool, err error) {
-	rows, err := q.QueryContext(ctx, g.sql.fill(fmt.Sprintf(g.sql.exists, "?")), g.sql.nameOfView(g.cfg.table, suffix))
+	rows, err := q.QueryContext(ctx, g.sql.fill(g.sql.viewIs))
+	statements = []string{g.sql.list()}
 	err = readRows(rows, err, func() error {
-		exists = true
+		statements = nil
 		return nil
 	})
-	return exists, err
+	return version, statements, err
 }
 
-// SchemaVersion returns the version of the table; 0 if there is no table, or not all of it. A table of a newer
-// version of the package is an error.
+// newerColumn is a column that the table has in all newer versions. Besides, no insert of this version succeeds there.
+var newerColumn = fmt.Sprint("schema_", SchemaVersion+1)
+
+// version returns the version of the table, which its columns tell; 0 if there is none.
+func (g *Guard) version(ctx context.Context, q querier) (version int, err error) {
+	rows, err := q.QueryContext(ctx, g.sql.fill(g.sql.tableHas))
+	err = readRows(rows, err, func() error {
+		var column string
+		if err := rows.Scan(&column); err != nil {
+			return err
+		}
+		if version = SchemaVersion; column == newerColumn {
+			return errors.New("the table is of a newer version of sqlguard: update this program")
+		}
+		return nil
+	})
+	return version, err
+}
+
+// SchemaVersion returns the version of the table; 0 if there is no table, or none that this user may see. A table of a
+// newer version of the package is an error.
 func (g *Guard) SchemaVersion(ctx context.Context) (int, error) {
-	exists, err := g.exists(ctx, g.db)
-	switch {
-	case err != nil:
+	version, err := g.version(ctx, g.db)
+	if err != nil {
 		return 0, fmt.Errorf("sqlguard: the version of the table: %w", err)
-	case exists:
-		return SchemaVersion, nil
-	default:
-		return 0, nil
 	}
+	return version, nil
 }
 
-// Check reports whether the guard can work: whether the table exists in this version, can be read and has no sent orders of
-// the other kind, see [WithMerchants], and whether the connection has the settings that it needs. In MariaDB autocommit must be
-// on and EMPTY_STRING_IS_NULL off, and in SQLite the encoding must be UTF-8. [gateway.Client.Check] calls it.
+// Check reports whether the guard can work, and cannot lose what it has recorded: whether the table exists in this version
+// and has no sent orders of the other kind, see [WithMerchants], whether this user may read and write it, which a
+// transaction that is rolled back tries, and whether the settings are those that a guard needs. Those with which a
+// crash loses orders are accepted by [WithoutDurability].
+//
+//   - PostgreSQL: fsync is on, and the table is neither UNLOGGED nor TEMPORARY. synchronous_commit may have any value: every
+//     statement that writes turns it on for itself.
+//   - SQLite: the encoding is UTF-8, and busy_timeout is not 0. The journal_mode is WAL, TRUNCATE or PERSIST, and synchronous is
+//     FULL or EXTRA, or the journal_mode is DELETE, and synchronous is EXTRA.
+//   - MariaDB: autocommit is on, the sql_mode does not have EMPTY_STRING_IS_NULL, and the table's engine has transactions.
+//     innodb_flush_log_at_trx_commit is 3; or it is 1, and sync_binlog is 1 if there is a binary log.
+//
+// [gateway.Client.Check] calls it.
 func (g *Guard) Check(ctx context.Context) error {
-	err := refuse(ctx, g.db, g.sql.misset)
+	err := g.checkSettings(ctx)
 	if err == nil {
-		var exists bool
-		if exists, err = g.exists(ctx, g.db); err == nil && !exists {
-			err = fmt.Errorf("there is no table %s: call Migrate", g.cfg.table)
+		var version int
+		if version, err = g.version(ctx, g.db); err == nil && version == 0 {
+			err = fmt.Errorf("there is no table %s that this user can see: call Migrate", g.cfg.table)
 		}
 	}
 	if err == nil {
@@ -119,22 +144,63 @@ func (g *Guard) Check(ctx context.Context) error {
 	if err == nil {
 		err = g.checkKind(ctx)
 	}
+	if err == nil {
+		err = g.tryToWrite(ctx)
+	}
 	if err != nil {
 		return fmt.Errorf("sqlguard: check: %w", explained(err))
 	}
 	return nil
 }
 
+// tryToWrite inserts and updates a row as Begin and End do, and rolls back.
+func (g *Guard) tryToWrite(ctx context.Context) error {
+	tx, err := g.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	k, has := key{order: fmt.Sprint("check ", randomName())}, g.guessed(stored{})
+	for _, statement := range []string{"INSERT", "UPDATE"} {
+		version := randomName()
+		written, err := g.write(ctx, tx, k, has, row{}, version)
+		if err == nil && !written {
+			err = errors.New("nothing is written")
+		}
+		if err != nil {
+			return fmt.Errorf("a guard cannot %s: %w", statement, err)
+		}
+		has.version = version
+	}
+	return nil
+}
+
+// checkSettings refuses settings with which a guard cannot work, or can lose orders.
+func (g *Guard) checkSettings(ctx context.Context) error {
+	err := g.refuse(ctx, g.db, g.sql.misset)
+	if err == nil && !g.cfg.withoutDurability {
+		if err = g.refuse(ctx, g.db, g.sql.losing); err != nil {
+			err = fmt.Errorf("a crash or a power failure can lose orders, which are then sent again: %w (WithoutDurability accepts it)", err)
+		}
+	}
+	return err
+}
+
 // refuse returns as an error what a query says is wrong, if anything.
-func refuse(ctx context.Context, q querier, query string, args ...any) error {
+func (g *Guard) refuse(ctx context.Context, q querier, query string) error {
 	if query == "" {
 		return nil
 	}
-	var wrong string
-	rows, err := q.QueryContext(ctx, query, args...)
-	err = readRows(rows, err, func() error { return rows.Scan(&wrong) })
-	if err == nil && wrong != "" {
-		err = errors.New(wrong)
+	var all []string
+	rows, err := q.QueryContext(ctx, g.sql.fill(query))
+	err = readRows(rows, err, func() error {
+		var wrong string
+		err := rows.Scan(&wrong)
+		all = append(all, wrong)
+		return err
+	})
+	if err == nil && len(all) > 0 {
+		err = errors.New(strings.Join(all, "; "))
 	}
 	return err
 }
@@ -193,7 +259,7 @@ func MigrationSQL(d Dialect, table string, from int) (string, error) {
 	switch from {
 	case 0:
 		s := d.schema(table)
-		return strings.Join(s.creation(), ";\n\n") + ";\n", nil
+		return strings.Join(append(s.creation(), s.list()), ";\n\n") + ";\n", nil
 	case SchemaVersion:
 		return "", nil
 	default:

@@ -25,6 +25,8 @@ type config struct {
 	table     string
 	lease     time.Duration
 	merchants bool
+
+	withoutDurability bool
 }
 
 // WithDialect sets the dialect of the database. It is needed only if [New] does
@@ -89,6 +91,16 @@ func (g *Guard) Lease() time.Duration { return g.cfg.lease }
 func WithMerchants() Option {
 	return func(cfg *config) error {
 		cfg.merchants = true
+		return nil
+	}
+}
+
+// WithoutDurability makes [Guard.Migrate] and [Guard.Check] accept settings with which a crash or a power failure loses
+// committed orders, see Check: for databases of tests, and for a cluster whose other nodes keep a commit, such as
+// Galera. Elsewhere an order that is lost is sent again, and has two invoices.
+func WithoutDurability() Option {
+	return func(cfg *config) error {
+		cfg.withoutDurability = true
 		return nil
 	}
 }

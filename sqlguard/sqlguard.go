@@ -45,10 +45,8 @@
 //
 // # Requirements
 //
-// The database must not lose committed data: with synchronous_commit off
-// (PostgreSQL), synchronous below FULL in WAL mode (SQLite), innodb_flush_log_at_trx_commit other than 1
-// (MariaDB), or a failover to a replica that lags, a power failure can revert the record that an order was
-// begun. The README has the other settings.
+// The database must not lose committed data, as a failover to a replica that lags does: an order that was begun would be
+// sent again. [Guard.Check] refuses the settings with which a crash can lose it.
 package sqlguard
 
 import (

@@ -104,7 +104,7 @@ func (s *session) openSQLite(path string, create bool) (*sql.DB, error) {
 		return nil, errors.New("the file of the database is not a regular file")
 	}
 	escaped := strings.NewReplacer("%", "%25", "?", "%3f", "#", "%23").Replace(filepath.ToSlash(path))
-	return sql.Open("sqlite", "file:"+escaped+"?_pragma=busy_timeout(10000)&mode=rw")
+	return sql.Open("sqlite", "file:"+escaped+"?_pragma=busy_timeout(10000)&_pragma=synchronous(EXTRA)&mode=rw")
 }
 
 // orderFile returns the guard of `invoice create --orders`.
@@ -141,7 +141,7 @@ func (s *session) connect(ctx context.Context, create bool, opts ...sqlguard.Opt
 func (s *session) guard(ctx context.Context, opts ...sqlguard.Option) (*sqlguard.Guard, error) {
 	guard, version, err := s.connect(ctx, false, opts...)
 	if err == nil && version == 0 {
-		err = errors.New("there is no such table. Is this the database of the shop, and does this user see the shop's schema (search_path)? " +
+		err = errors.New("there is no such table. Is this the database of the shop, and does this user see the shop's schema (search_path) and the table (grants)? " +
 			"Is the table's name the one of --table? Only for a new shop, create it with gateway orders migrate")
 	}
 	return guard, err

@@ -14,23 +14,39 @@ import (
 func (s *session) migrateCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "migrate", Short: "Create the table", Args: cobra.NoArgs,
-		Long: `Creates the table and its indexes, where they are missing, and reports a new one. Any number of
-processes may use the table meanwhile. With SQLite it creates the file too.`,
+		Long: `Creates the table, its indexes and the view for people, where they are missing, and reports which.
+Any number of processes may use the table meanwhile. With SQLite it creates the file too. Settings
+with which the database can lose orders are refused.`,
 		Example: "  gateway orders migrate",
 	}
+	loses := c.Flags().Bool("without-durability", false, "accept settings with which a crash loses orders, as of a cluster whose other nodes keep them")
 	return s.runs(c, 5*time.Minute, func(ctx context.Context, _ []string) error {
-		guard, version, err := s.connect(ctx, true)
+		var opts []sqlguard.Option
+		if *loses {
+			opts = append(opts, sqlguard.WithoutDurability())
+		}
+		guard, version, err := s.connect(ctx, true, opts...)
 		if err != nil {
 			return err
 		}
-		if version == sqlguard.SchemaVersion {
-			return s.write(fmt.Sprintf("the table %s is there: there is nothing to do\n", s.table))
-		}
+		seen := s.seesView(ctx)
 		if err := guard.Migrate(ctx); err != nil {
 			return err
 		}
-		return s.write(fmt.Sprintf("the table %s is new, and empty: it knows no earlier order\n", s.table))
+		switch {
+		case version == 0:
+			return s.write(fmt.Sprintf("the table %s is new, and empty: it knows no earlier order\n", s.table))
+		case !seen && s.seesView(ctx):
+			return s.write(fmt.Sprintf("the table %[1]s is there; its view for people, %[1]s_list, was missing, and is made again\n", s.table))
+		default:
+			return s.write(fmt.Sprintf("the table %s is there: there is nothing to do\n", s.table))
+		}
 	})
+}
+
+// seesView reports whether the view for people is there, and this user may read it.
+func (s *session) seesView(ctx context.Context) bool {
+	return s.db.QueryRowContext(ctx, "SELECT count(*) FROM "+s.table+"_list WHERE 1 = 0").Scan(new(int)) == nil
 }
 
 func (s *session) forgetCommand() *cobra.Command {

@@ -12,7 +12,7 @@ import (
 
 // The program does what its comment says, also when it runs again.
 func TestRun(t *testing.T) {
-	server, err := postgrestest.Start("fsync=off", "shared_buffers=32MB")
+	server, err := postgrestest.Start("shared_buffers=32MB")
 	if err != nil {
 		t.Fatalf("no PostgreSQL server: %v", err)
 	}

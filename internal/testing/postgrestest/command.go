@@ -21,7 +21,7 @@ func main() {
 }
 
 func run(dir, name string, args ...string) error {
-	server, err := postgrestest.Start("fsync=off", "shared_buffers=32MB")
+	server, err := postgrestest.Start("shared_buffers=32MB")
 	if err != nil {
 		return err
 	}
