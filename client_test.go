@@ -184,8 +184,7 @@ func TestClient_Shutdown(t *testing.T) {
 		assert.True(t, ok)
 		assert.Equal(t, gateway.OutcomeNotSent, gateway.OutcomeOf(err))
 		assert.False(t, gateway.SafeToRetry(err))
-		status, _ := guard.Order(t.Context(), "", "A-20")
-		assert.Equal(t, gateway.OrderFree, status.State)
+		assert.Equal(t, gateway.OrderFree, statusOf(t, &guard, "", "A-20").State)
 		assert.NoError(t, withdrawal(t.Context(), c), "reads go on")
 
 		done := make(chan error)

@@ -505,6 +505,20 @@ func TestRedaction_As_keeps(t *testing.T) {
 	assert.NotContains(t, fmt.Sprintf("%v %+v %s", timeout, timeout, invariant.Dump(timeout)), redactedKey)
 }
 
+// A header that is too long is cut after the key is removed: a part of the key would not be recognized.
+func TestRedaction_headerThatIsCut(t *testing.T) {
+	t.Parallel()
+	const limit, shown = 1 << 10, 8 // bytes of the value, and of the key within them
+	value := strings.Repeat("x", limit-shown) + canary
+	_, err := withdrawalCall(t.Context(), newClient(t, "http://localhost", once(), over(statusTrip(404, "", "Server", value))))
+	failure, _ := errors.AsType[*gateway.APIError](err)
+	require.NotNil(t, failure)
+	header := failure.Header.Get("Server")
+	assert.LessOrEqual(t, len(header), limit)
+	assert.Contains(t, header, "xxx")
+	assert.False(t, strings.Contains(header, canary[:shown]), "a part of the key is shown")
+}
+
 // plainHandler writes records without quotes.
 type plainHandler struct{ out *strings.Builder }
 

@@ -12,3 +12,12 @@ func SetClock(g *MemoryGuard, id string, forward time.Duration) {
 		*at -= forward.Microseconds()
 	}
 }
+
+// IsUnlocked reports whether a guard in memory that nobody uses can be used.
+func IsUnlocked(g *MemoryGuard) bool {
+	unlocked := g.mu.TryLock()
+	if unlocked {
+		g.mu.Unlock()
+	}
+	return unlocked
+}

@@ -69,11 +69,31 @@ func TestMemoryGuard_remembers(t *testing.T) {
 	assert.Equal(t, 3+1, gateway.OrdersOf(g))
 }
 
+// statusOf reads an order of a merchant.
+func statusOf(t *testing.T, g *gateway.MemoryGuard, merchant, id string) gateway.OrderStatus {
+	t.Helper()
+	o, err := g.Order(t.Context(), merchant, id)
+	require.NoError(t, err)
+	require.True(t, gateway.IsUnlocked(g))
+	return o
+}
+
 func forget(t *testing.T, g *gateway.MemoryGuard, id string) {
 	t.Helper()
-	o, err := g.Order(t.Context(), "", id)
-	require.NoError(t, err)
-	require.NoError(t, g.Forget(t.Context(), o))
+	require.NoError(t, g.Forget(t.Context(), statusOf(t, g, "", id)))
+}
+
+// Two orders are two although their merchant and orderId are the same text, one behind the other.
+func TestMemoryGuard_merchants(t *testing.T) {
+	t.Parallel()
+	var g gateway.MemoryGuard
+	for i, name := range [][2]string{{"a", "bc"}, {"ab", "c"}, {"abc", "d"}} {
+		lease, err := g.Begin(t.Context(), gateway.Order{Gateway: inMemoryURL, Merchant: name[0], Request: order(name[1])})
+		require.NoError(t, err)
+		assert.Equal(t, gateway.OrderFree, lease.State, name)
+		assert.Equal(t, i+1, gateway.OrdersOf(&g))
+		assert.Equal(t, name[1], statusOf(t, &g, name[0], name[1]).Record.Request.OrderID)
+	}
 }
 
 // Forgetting an order makes room for another, and leaves all other orders as they are.
@@ -109,8 +129,7 @@ func TestMemoryGuard_Resolve_differentRequests(t *testing.T) {
 	again.Attempt = lease.Attempt
 	_, err = g.End(t.Context(), again, gateway.OrderRecord{Request: again.Request})
 	require.NoError(t, err)
-	o, err := g.Order(t.Context(), "", "A-17")
-	require.NoError(t, err)
+	o := statusOf(t, &g, "", "A-17")
 	require.NoError(t, g.Resolve(t.Context(), o, gateway.Finding{Exists: true, By: "anna"}))
 	known, state := ask(t, &g, "A-17")
 	assert.Equal(t, gateway.OrderCreated, state)
@@ -123,8 +142,7 @@ func TestMemoryGuard_Resolve_bothClocks(t *testing.T) {
 	var g gateway.MemoryGuard
 	settle(t, &g, "A-17", gateway.OrderRecord{})
 	gateway.SetClock(&g, "A-17", time.Hour)
-	o, err := g.Order(t.Context(), "", "A-17")
-	require.NoError(t, err)
+	o := statusOf(t, &g, "", "A-17")
 	require.ErrorIs(t, g.Resolve(t.Context(), o, gateway.Finding{By: "anna"}), gateway.ErrTooEarly)
 	o.ReadAt = o.ReadAt.Add(time.Hour)
 	require.NoError(t, g.Resolve(t.Context(), o, gateway.Finding{By: "anna"}))
@@ -222,8 +240,7 @@ func TestMemoryGuard_attempts(t *testing.T) {
 		_, err = g.End(t.Context(), o, gateway.OrderRecord{Request: o.Request, Cause: fmt.Sprint(i)})
 		require.NoError(t, err)
 	}
-	o, err := g.Order(t.Context(), "", "A-17")
-	require.NoError(t, err)
+	o := statusOf(t, &g, "", "A-17")
 	causes := ""
 	for _, r := range append(o.Earlier, o.Record) {
 		causes += r.Cause

@@ -152,8 +152,7 @@ func TestWithDefaults(t *testing.T) {
 				return
 			}
 			require.NoError(t, err)
-			status, _ := guard.Order(t.Context(), tt.merchant, "A-17")
-			assert.Equal(t, gateway.OrderCreated, status.State)
+			assert.Equal(t, gateway.OrderCreated, statusOf(t, &guard, tt.merchant, "A-17").State)
 		})
 	}
 }

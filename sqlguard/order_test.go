@@ -17,7 +17,7 @@ func TestPending(t *testing.T) {
 		g.unknown(t, "1", "2", "b", "a")
 		g.sets(t, "open_since = CASE WHEN order_id < '3' THEN 1000 ELSE 997 END WHERE open_since > 0")
 		found := ""
-		for q := (gateway.PendingQuery{Most: 1}); ; {
+		for q := (gateway.PendingQuery{Most: 1}); len(found) < 10; {
 			page, err := g.Pending(t.Context(), q)
 			check(t, err)
 			if len(page) == 0 {

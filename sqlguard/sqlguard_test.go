@@ -98,6 +98,23 @@ func TestGuard_databaseIsDown(t *testing.T) {
 	}
 }
 
+// A guard holds an order in memory between Begin and End only, whatever End records.
+func TestGuard_held(t *testing.T) {
+	g := newSQLite(t).guard(t)
+	for outcome := gateway.OutcomeUnknown; outcome <= gateway.OutcomeRejected; outcome++ {
+		o := orderOf(outcome.String())
+		check(t, g.asks(t.Context(), &o))
+		if len(g.held) != 1 {
+			t.Errorf("%d orders are held before End", len(g.held))
+		}
+		wantError(t, g.asks(t.Context(), new(orderOf(outcome.String()))), errInFlight)
+		check(t, g.ends(t.Context(), o, outcome))
+		if len(g.held) > 0 {
+			t.Errorf("after %s, %d orders are held", outcome, len(g.held))
+		}
+	}
+}
+
 // The lease of the process begins before the statement, so that it ends before the lease in the database.
 func TestGuard_Begin_leaseOfProcess(t *testing.T) {
 	g := newSQLite(t).guard(t)

@@ -720,6 +720,7 @@ func TestTransport_callerEnds(t *testing.T) {
 				assert.Nil(t, failure)
 				return
 			}
+			require.NotNil(t, failure)
 			assert.EqualError(t, failure, tt.err)
 			assert.Equal(t, tt.read != "{}", failure.Unread)
 		})
