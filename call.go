@@ -12,7 +12,6 @@ import (
 	"math"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -174,12 +173,9 @@ func (c *call) begin(ctx context.Context) {
 	c.ctx = c.observeStart(context.WithValue(ctx, callKey{}, c))
 }
 
-// redactorOf returns a redactor of the client's key, and of the key in the options of a call.
+// redactorOf returns a redactor of the client's secrets, and of those in the options of a call.
 func (c *Client) redactorOf(cfg *callConfig) redact.Redactor {
-	if cfg.key == nil {
-		return c.redactor
-	}
-	return c.redactor.With(*cfg.key)
+	return c.redactor.With(cfg.secrets()...)
 }
 
 // address completes the URL of the request.
@@ -329,9 +325,12 @@ func (c *call) newHeader() http.Header {
 	if c.write == nil { // a cache may have old prices, and balances of others
 		header["Cache-Control"] = []string{"no-cache"}
 	}
-	for _, set := range [...]http.Header{c.client.cfg.defaults.header, c.cfg.header} {
+	for _, set := range [...]map[string][]redact.Secret{c.client.cfg.defaults.header, c.cfg.header} {
 		for name, values := range set {
-			header[name] = slices.Clone(values)
+			header[name] = make([]string, len(values))
+			for i, value := range values {
+				header[name][i] = value.Reveal()
+			}
 		}
 	}
 	if c.operation.sendsContentType || c.write != nil {

@@ -40,7 +40,8 @@
 // # The key
 //
 // Printing a client, an option, a result or an error never shows the key. If a response repeats a
-// key of 8 characters or more, the client replaces it with [REDACTED].
+// key of 8 characters or more, the client replaces it with [REDACTED], however it is escaped in JSON:
+// SECURITY.md of the repository says what is not found elsewhere.
 //
 // # Undocumented responses
 //
@@ -83,7 +84,7 @@ const maxBody = 8 << 20 // of a response below 400
 type Client struct {
 	base      endpoint.Base
 	key       redact.Secret
-	redactor  redact.Redactor // of the client's own key
+	redactor  redact.Redactor // of the client's own key, and of the secrets in its default headers
 	cfg       *config
 	observers []Observer
 	request   *http.Request // all that requests have in common
@@ -170,7 +171,7 @@ func newClient(base endpoint.Base, key redact.Secret, cfg *config, transport *at
 	return &Client{
 		base:      base,
 		key:       key,
-		redactor:  redact.New(key),
+		redactor:  redact.New(key).With(cfg.defaults.secrets()...),
 		cfg:       cfg,
 		observers: cfg.allObservers(),
 		request:   &http.Request{Method: http.MethodGet, Host: base.Host(), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1},

@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"bytes"
 	"compress/flate"
 	"compress/gzip"
 	"context"
@@ -8,7 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
+	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -17,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/testing/invariant"
 )
 
 // A response that is cut anywhere is never a success.
@@ -159,6 +164,78 @@ func TestEnvelope_key(t *testing.T) {
 	require.NoError(t, err)
 	_, err = another.Withdrawal(t.Context(), requestID, gateway.WithAPIKey(canary))
 	assert.ErrorContains(t, err, "[REDACTED]")
+}
+
+// A guardOfRecords keeps what it is given to record.
+type guardOfRecords struct {
+	gateway.OrderGuard
+	records []gateway.OrderRecord
+}
+
+func (g *guardOfRecords) End(ctx context.Context, o gateway.Order, r gateway.OrderRecord) (gateway.OrderRecord, error) {
+	g.records = append(g.records, r)
+	return g.OrderGuard.End(ctx, o, r)
+}
+
+// However a peer writes the key, nothing that a call returns, reports, logs or records shows it.
+func TestEnvelope_keyEscaped(t *testing.T) {
+	t.Parallel()
+	for _, key := range []string{"sk_live_51H8xQ2eZvKYlo2C", "q83vEjRWeJC0r/+8kg==", "k&e<y>'a\"b\\c d/e", "a%2Fb%41cd&lt;12", "20261128"} {
+		forEach(t, key, func(t *testing.T, s subject) {
+			for i, spelled := range invariant.InJSON(key) {
+				for _, tt := range []struct {
+					status int
+					body   string
+				}{
+					{s.status, `{"message":"Operation was successful.","KEY":"KEY","meta":{"KEY":["a KEY b"]},"result":` + strings.Replace(s.result, "{", `{"KEY":{"KEY":"KEY KEY"},`, 1) + `}`},
+					{s.status, `{"message":"a KEY","meta":"KEY","result":"KEY"}`},
+					{s.status, `{"message":"Operation was successful.","result":[{"KEY":[{"KEY":"KEY"}]}]}`},
+					{400, `{"message":"a KEY","meta":{"KEY":"KEY"},"result":["KEY"],"errors":{"KEY":"KEY"}}`},
+					{422, `{"error":{"KEY":["KEY"],"message":"KEY"},"KEY":"KEY","KEY":"KEY"}`},
+					{401, `<p title="KEY">KEY</p>`},
+					{404, `{"message":"a KEY","meta":{"KEY":"KEY","a":"\ud83d KEY`},
+					{s.status, `{"message":"a KEY","KEY":nope`},
+					{s.status, `"KEY"`},
+					{307, "KEY"},
+				} {
+					tt.body = strings.ReplaceAll(tt.body, "KEY", spelled)
+					got := observed(t, s, key, statusTrip(tt.status, tt.body, "X-Request-Id", key, "Location", "/"+url.PathEscape(key)+"?"+key, "X-"+strconv.Itoa(i), "a "+key))
+					assert.NotContains(t, got, key, tt.body)
+					assert.NotContains(t, got, spelled, tt.body)
+				}
+			}
+			if strings.Trim(key, "0123456789") == "" {
+				body := strings.Replace(s.body(), "{", `{"id":1`+key+`.50,"meta":[`+key+`],`, 1)
+				got := observed(t, s, key, statusTrip(s.status, strings.Replace(body, `"result":`, `"result":{"id":`+key+`},"result2":`, 1)))
+				assert.NotContains(t, got, key)
+			}
+		})
+	}
+}
+
+// observed makes a call, and returns all that can be seen of it.
+func observed(t *testing.T, s subject, key string, trip tripper) string {
+	t.Helper()
+	var log bytes.Buffer
+	var seen []any
+	var response gateway.Response
+	guard := &guardOfRecords{OrderGuard: new(gateway.MemoryGuard)}
+	c, err := gateway.New("http://localhost", key, over(trip), once(), gateway.WithOrderGuard(guard),
+		gateway.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))),
+		gateway.WithObserver(gateway.Observer{
+			End:     func(_ context.Context, c gateway.Call) { seen = append(seen, c) },
+			Attempt: func(_ context.Context, a gateway.Attempt) { seen = append(seen, a) },
+			Drift:   func(_ context.Context, d gateway.Drift) { seen = append(seen, d) },
+		}))
+	require.NoError(t, err)
+	result, err := s.call(t.Context(), c, gateway.WithResponse(&response))
+	seen = append(seen, result, err, response, guard.records)
+	var all strings.Builder
+	for _, v := range seen {
+		encoded, _ := json.Marshal(v)
+		fmt.Fprintf(&all, "%v %+v %s %s\n", v, v, encoded, invariant.Dump(v))
+	}
+	return all.String() + log.String()
 }
 
 // An error of the service that comes with a 2xx is an APIError: an empty result where a record is expected, and another

@@ -273,7 +273,7 @@ type CallOption func(*callConfig) *ArgumentError
 // callConfig holds what the options of one call set.
 type callConfig struct {
 	response *Response
-	header   http.Header
+	header   map[string][]redact.Secret // by canonical names; no dump shows the values
 	key      *redact.Secret
 	merchant string
 	statuses map[Drift]bool // statuses that a wait has reported; nil outside of a wait
@@ -296,12 +296,27 @@ func (cfg *callConfig) apply(op string, opts []CallOption) (refusal *ArgumentErr
 	return refusal
 }
 
+// secrets returns what a response must not repeat to anyone: the key, and the values of headers that hold secrets.
+func (cfg *callConfig) secrets() (all []redact.Secret) {
+	if cfg.key != nil {
+		all = append(all, *cfg.key)
+	}
+	for name, values := range cfg.header {
+		if redact.HoldsSecret(name) {
+			for _, value := range values {
+				all = append(all, redact.HeaderSecrets(value.Reveal())...)
+			}
+		}
+	}
+	return all
+}
+
 // A Response is the response of a call as it came, beside the typed result. [WithResponse] fills it, even if
 // the call fails after a response. It is zero if the call sent nothing.
 type Response struct {
 	StatusCode int             // of the last response; 0 when none came
 	FetchedAt  time.Time       // when the last response was read, by the local clock, less the Age that caches report
-	Header     http.Header     // of the last response that was read
+	Header     http.Header     // of the last response that was read, without the values of those that hold a secret by their name
 	Message    string          // the envelope's message, at most 1 KiB
 	Meta       json.RawMessage `json:",omitzero"` // the envelope's meta, at most 64 KiB; nil for none
 	Result     json.RawMessage `json:",omitzero"` // the envelope's result as it came; nil for none
@@ -325,7 +340,8 @@ func WithResponse(r *Response) CallOption {
 
 // WithHeader adds a header to the request. The name has at most 256 bytes, the value at most 1,024
 // printable ASCII characters. Headers that the client or HTTP sets are refused, and so is
-// Idempotency-Key: net/http resends a request that has it.
+// Idempotency-Key: net/http resends a request that has it. If the name has authorization, token, cookie, secret or
+// key in it, the value is redacted like an API key.
 func WithHeader(name, value string) CallOption {
 	return func(cfg *callConfig) *ArgumentError {
 		switch {
@@ -337,9 +353,10 @@ func WithHeader(name, value string) CallOption {
 			return &ArgumentError{Name: "WithHeader", Reason: "the value must be at most 1,024 printable ASCII characters"}
 		}
 		if cfg.header == nil {
-			cfg.header = http.Header{}
+			cfg.header = map[string][]redact.Secret{}
 		}
-		cfg.header.Add(name, value)
+		name = http.CanonicalHeaderKey(name)
+		cfg.header[name] = append(cfg.header[name], redact.NewSecret(value))
 		return nil
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/testing/invariant"
 )
 
 // The last of an option wins, headers add, and the caller's list of options can be used again.
@@ -415,4 +416,40 @@ func TestWithResponse_IsTheLastResponse(t *testing.T) {
 			assert.Equal(t, len(p.at), response.Attempts)
 		})
 	}
+}
+
+// A header that holds a secret by its name is redacted like the key, of a call as of all calls.
+func TestWithHeader_secrets(t *testing.T) {
+	t.Parallel()
+	const secret, other = "eyJhbGciOi/JIUzI1NiJ9", "w4Jf9s+Qk2"
+	for _, header := range [][2]string{
+		{"Authorization", "Bearer " + secret}, {"X-Auth-Token", secret}, {"cookie", "theme=dark; session=" + secret}, {"Client-Secret", secret}, {"x-access-key", secret},
+	} {
+		echo := strings.NewReplacer("/", `\/`).Replace(secret)
+		option, another := gateway.WithHeader(header[0], header[1]), gateway.WithHeader("X-Other-Token", other)
+		var begun context.Context
+		opts := []gateway.Option{
+			over(statusTrip(404, `{"message":"`+echo+` and `+other+`"}`, "X-Request-Id", secret, "Set-Cookie", "a=b")),
+			gateway.WithObserver(gateway.Observer{Start: func(ctx context.Context, _ gateway.Call) context.Context {
+				begun = ctx
+				return ctx
+			}}),
+		}
+		ofAll := newClient(t, "http://localhost", append(opts, gateway.WithDefaults(option))...)
+		for _, c := range []*gateway.Client{ofAll, newClient(t, "http://localhost", opts...)} {
+			var response gateway.Response
+			_, err := c.Withdrawal(t.Context(), requestID, option, another, gateway.WithResponse(&response))
+			assert.ErrorContains(t, err, `"[REDACTED] and [REDACTED]"`)
+			assert.Equal(t, "[REDACTED]", response.Header.Get("X-Request-Id"))
+			assert.Equal(t, "[REDACTED]", response.Header.Get("Set-Cookie"))
+			for _, v := range []any{c, err, response, begun} {
+				text := invariant.Dump(v)
+				for _, secret := range []string{secret, echo, other} {
+					assert.NotContains(t, text, secret, "%s: %T", header[0], v)
+				}
+			}
+		}
+	}
+	_, err := newClient(t, "http://localhost", over(statusTrip(404, refused("of eyJhbGciOi")))).Withdrawal(t.Context(), requestID, gateway.WithHeader("X-Trace", "eyJhbGciOi"))
+	assert.ErrorContains(t, err, "eyJhbGciOi", "another header")
 }

@@ -253,7 +253,7 @@ func TestNode_Errorf(t *testing.T) {
 func TestNode_key(t *testing.T) {
 	t.Parallel()
 	n := parsed(t, `{"`+canary+`":["a `+canary+` b","\u0043`+canary[1:]+`"]}`)
-	assert.Equal(t, `{"[REDACTED]":["a [REDACTED] b","\u0043`+canary[1:]+`"]}`, string(n.JSON()), "JSON is searched as it is")
+	assert.Equal(t, `{"[REDACTED]":["a [REDACTED] b","[REDACTED]"]}`, string(n.JSON()))
 	text := []byte(`["abc"]`)
 	var d doc.Doc
 	require.Nil(t, d.Parse(text, redact.Redactor{}, doc.MaxListing))

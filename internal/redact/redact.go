@@ -1,15 +1,13 @@
-// Package redact removes API keys and passwords from texts that leave the client.
+// Package redact removes API keys and other secrets from texts that leave the client.
 //
 // A [Secret] holds a key where nothing prints it. A [Redactor] puts [Mask] in the place of
-// each key that it finds: as it is, and as JSON and URLs write it. It looks for keys of at
-// least 8 characters: a shorter one would be found in ordinary words.
+// each key that it finds, as it is or escaped. It looks for keys of at least 8 characters: a
+// shorter one would be found in ordinary words.
 package redact
 
 import (
 	"bytes"
-	"cmp"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,13 +24,13 @@ const shortestKey = 8
 // A Redactor removes keys. The zero value removes nothing. It never changes and is
 // safe for concurrent use.
 type Redactor struct {
-	// reveal returns the spellings of every key, the longest first: a function hides them from package fmt and
-	// from reflection, and behind a pointer it leaves copies of a Redactor equal. It is nil for no keys.
-	reveal *func() []spelling
+	// reveal returns what is looked for: a function hides it from package fmt and from reflection, and behind a
+	// pointer it leaves copies of a Redactor equal. It is nil for no keys.
+	reveal *func() []pattern
 }
 
-// A spelling is how one encoder writes a key.
-type spelling struct {
+// A pattern is a key, or what encoders make of one besides escapes.
+type pattern struct {
 	text  string
 	bytes []byte
 }
@@ -42,111 +40,131 @@ func New(secrets ...Secret) Redactor { return Redactor{}.With(secrets...) }
 
 // With returns a redactor that removes more keys.
 func (r Redactor) With(secrets ...Secret) Redactor {
-	all := slices.Clone(r.spellings())
+	if len(secrets) == 0 {
+		return r
+	}
+	all := slices.Clone(r.patterns())
 	for _, s := range secrets {
-		if key := s.Reveal(); len(key) >= shortestKey {
-			for _, text := range spellings(key) {
-				all = append(all, spelling{text, []byte(text)})
+		for _, text := range variants(s.Reveal()) {
+			isKnown := slices.ContainsFunc(all, func(p pattern) bool { return p.text == text })
+			if len(text) >= shortestKey && !isKnown {
+				all = append(all, pattern{text, []byte(text)})
 			}
 		}
 	}
 	if len(all) == 0 {
 		return Redactor{}
 	}
-	slices.SortFunc(all, func(a, b spelling) int { return cmp.Or(len(b.text)-len(a.text), strings.Compare(a.text, b.text)) })
-	all = slices.CompactFunc(all, func(a, b spelling) bool { return a.text == b.text })
-	reveal := func() []spelling { return all }
+	reveal := func() []pattern { return all }
 	return Redactor{&reveal}
 }
 
-func (r Redactor) spellings() []spelling {
+func (r Redactor) patterns() []pattern {
 	if r.reveal == nil {
 		return nil
 	}
 	return (*r.reveal)()
 }
 
-var jsonEscapes = strings.NewReplacer(`"`, `\"`, `\`, `\\`)
-
-// spellings returns a key, which is printable ASCII, as it is and as JSON and URLs write it. Most keys have
-// one spelling: none of them changes letters, digits and - _ . ~
-func spellings(key string) []string {
-	query := url.QueryEscape(key)
-	if query == key {
-		return []string{key}
+// variants returns a key, the key with plus signs for its spaces, as in a query, and what is left of a key that has
+// escapes itself once a text with it is unescaped.
+func variants(key string) []string {
+	all := []string{key, strings.ReplaceAll(key, " ", "+")}
+	for _, signs := range levels[1:] {
+		for _, text := range all {
+			all = append(all, string(unescape([]byte(text), signs)))
+		}
 	}
-	return []string{key, jsonEscapes.Replace(key), query, url.PathEscape(key)}
+	return all
 }
 
 // Text returns text without the keys.
 func (r Redactor) Text(text string) string {
-	for _, s := range r.spellings() {
-		text = strings.ReplaceAll(text, s.text, Mask)
+	if !r.mayHave(text) {
+		return text
 	}
-	return text
+	found := r.find([]byte(text), 0, false)
+	if len(found) == 0 {
+		return text
+	}
+	return string(without([]byte(text), found))
 }
 
 // Contains reports whether [Redactor.Text] would change text.
 func (r Redactor) Contains(text string) bool {
-	return slices.ContainsFunc(r.spellings(), func(s spelling) bool { return strings.Contains(text, s.text) })
+	return r.mayHave(text) && len(r.find([]byte(text), 0, false)) > 0
 }
 
-// bytes is [Redactor.Text] for bytes. It returns text itself where nothing is found.
-func (r Redactor) bytes(text []byte) (clean []byte, found bool) {
-	for _, s := range r.spellings() {
-		if bytes.Contains(text, s.bytes) {
-			text, found = bytes.ReplaceAll(text, s.bytes, []byte(Mask)), true
-		}
-	}
-	return text, found
+// mayHave reports whether a text has a key or an escape.
+func (r Redactor) mayHave(text string) bool {
+	has := func(p pattern) bool { return strings.Contains(text, p.text) }
+	return r.reveal != nil && (strings.ContainsAny(text, escapeSigns) || slices.ContainsFunc(r.patterns(), has))
 }
 
 // Snippet returns a copy of the first limit bytes of body, without the keys. It looks at more bytes, if body
 // has them, so that a key across the limit is found. The end of body may have been cut within a key: of one,
 // 8 characters or more are removed there.
 func (r Redactor) Snippet(body []byte, limit int) []byte {
-	overlap := 0
-	if all := r.spellings(); len(all) > 0 {
-		overlap = len(all[0].text)
+	longest := 0
+	for _, p := range r.patterns() {
+		longest = max(longest, len(p.bytes))
 	}
-	text, _ := r.bytes(body[:min(len(body), limit+overlap)])
-	text = r.withoutPart(text)
+	text := body[:min(len(body), limit+longest*longestEscape)]
+	text = without(text, r.find(text, 0, true))
 	return bytes.Clone(text[:min(len(text), limit)])
 }
 
-// withoutPart removes the beginning of a key at the end of text.
-func (r Redactor) withoutPart(text []byte) []byte {
-	for _, s := range r.spellings() {
-		for n := min(len(s.bytes)-1, len(text)); n >= shortestKey; n-- {
-			if before, found := bytes.CutSuffix(text, s.bytes[:n]); found {
-				return slices.Concat(before, []byte(Mask))
-			}
-		}
-	}
-	return text
-}
-
-// Header returns a copy of h without the keys in its values.
+// Header returns a copy of h without the keys in its values, and without the values of headers that hold a secret.
 func (r Redactor) Header(h http.Header) http.Header {
 	clean := make(http.Header, len(h))
 	for name, values := range h {
 		for _, value := range values {
+			if HoldsSecret(name) {
+				value = Mask
+			}
 			clean[name] = append(clean[name], r.Text(value))
 		}
 	}
 	return clean
 }
 
-// JSON returns a copy of a valid value without the keys, which is valid too: [Mask] alone
-// where it would not be.
+// JSON returns a copy of a valid value without the keys, which is valid too. A key is replaced in a text or name, and
+// a number that has one becomes the text [Mask]; the rest stays as it is. Where that would not be valid, all of the
+// value is [Mask].
 func (r Redactor) JSON(v jsontext.Value) jsontext.Value {
-	clean, found := r.bytes(v)
-	switch {
-	case !found:
+	found := r.find(v, 0, false)
+	if len(found) == 0 {
 		return v.Clone()
-	case !jsontext.Value(clean).IsValid():
-		return jsontext.Value(strconv.Quote(Mask))
-	default:
-		return clean
 	}
+	clean := jsontext.Value(without(v, withNumbers(v, found)))
+	if !clean.IsValid() {
+		return jsontext.Value(strconv.Quote(Mask))
+	}
+	return clean
 }
+
+// withNumbers widens the spans that are in numbers of a JSON text.
+func withNumbers(text []byte, found []span) []span {
+	at, inText := 0, false
+	for i := range found {
+		s := &found[i]
+		for ; at < s.start; at++ {
+			switch {
+			case text[at] == '"':
+				inText = !inText
+			case text[at] == '\\':
+				at++ // a span may begin here, but not a text
+			}
+		}
+		if inText || !isOfNumber(text[s.start]) {
+			continue
+		}
+		for s.quoted = true; s.start > 0 && isOfNumber(text[s.start-1]); s.start-- {
+		}
+		for ; s.end < len(text) && isOfNumber(text[s.end]); s.end++ {
+		}
+	}
+	return merged(found)
+}
+
+func isOfNumber(c byte) bool { return '0' <= c && c <= '9' || strings.IndexByte("+-.eE", c) >= 0 }

@@ -1,7 +1,9 @@
 package redact_test
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -42,61 +44,92 @@ func TestSecret(t *testing.T) {
 	}
 }
 
-// A key, in whatever spelling, is in nothing that a redactor returns, wherever it is in a
-// text; and JSON stays JSON.
+// kinds are keys of each kind: of letters, in base64, with what encoders change, with what looks like an escape, of digits.
+var kinds = []string{
+	key, "sk_live_51H8xQ2eZvKYlo2C", "q83vEjRWeJC0r/+8kg==", oddKey, `back\slash-key`, `quote"key-77`, "a%2Fb%41cd-12", "x&lt;y&#47;z&amp;1234",
+	`u0041bcd\u0042`, "20261128", "12345678901234567890", "-1.5e+10.25",
+}
+
+// A key, however it is escaped, is in nothing that a redactor returns, wherever it is in a text; and JSON stays JSON.
 func FuzzRedactor(f *testing.F) {
-	for _, key := range []string{key, oddKey, `back\slash-key`, `quote"key-77`, "aaaaaaaa", "12345678", `\\\\\\\\`, "abababab"} {
-		f.Add(key, "", "", 20)
-		f.Add(key, "a "+key[:7], key[1:]+" b", 9)
-		f.Add(key, `{"a":["`, `"],"b":1}`, 1000)
-		f.Add(key, `["\`, `"]`, 12)
+	for i, key := range kinds {
+		f.Add(key, "", "", i, 20)
+		f.Add(key, "a "+key[:7], key[1:]+" b", 2*i, 9)
+		f.Add(key, `{"a":["`, `"],"b":1}`, 3*i, 1000)
+		f.Add(key, `["\`, `"]`, i, 12)
+		f.Add(key, `[`, `]`, 0, 12)
 	}
-	f.Fuzz(func(t *testing.T, key, before, after string, limit int) {
+	for _, key := range []string{"aaaaaaaa", `\\\\\\\\`, "abababab", "%%%%%%%%", "&amp;&amp;"} {
+		f.Add(key, "", "", 0, 20)
+	}
+	f.Fuzz(func(t *testing.T, key, before, after string, spelling, limit int) {
 		// A key that could arise from the mask itself, or is too short, is not looked for.
 		if endpoint.APIKey(key) != "" || len(key) < 8 || strings.ContainsAny(key, "[]") || strings.Contains(redact.Mask, key) {
 			return
 		}
-		quoted, _ := jsontext.AppendQuote(nil, key)
-		for _, spelling := range []string{key, string(quoted[1 : len(quoted)-1]), url.QueryEscape(key), url.PathEscape(key)} {
-			text := before + spelling + after
-			limit := min(max(limit, 0), len(text))
-			got := map[string]string{
-				"text": of(key).Text(text), "snippet": string(of(key).Snippet([]byte(text), limit)), "cut text": string(of(key).Snippet([]byte(text[:limit]), 1<<20)),
+		all := invariant.InJSON(key)
+		if strings.ContainsAny(key, `\%&`) {
+			all = all[:15] // beyond JSON, the escapes of the key and those of an encoder cannot be told apart
+		}
+		spelled := all[max(spelling, -spelling, 0)%len(all)]
+		text := before + spelled + after
+		limit = min(max(limit, 0), len(text))
+		r := of(key)
+		got := map[string]string{"text": r.Text(text), "snippet": string(r.Snippet([]byte(text), limit)), "whole snippet": string(r.Snippet([]byte(text), len(text)))}
+		value := jsontext.Value(text)
+		if strings.ContainsAny(before, `\%&`) && !value.IsValid() {
+			return // in other text than JSON, an escape that ends within the key hides it
+		}
+		if value.IsValid() {
+			clean := r.JSON(value)
+			require.True(t, clean.IsValid(), "%s became %s", text, clean)
+			got["JSON"] = string(clean)
+			for _, inner := range scalars(t, clean) {
+				require.NotContains(t, inner, key, "%s became %s", text, clean)
 			}
-			if value := jsontext.Value(text); value.IsValid() {
-				clean := of(key).JSON(value)
-				require.True(t, clean.IsValid(), "%s became %s", text, clean)
-				got["JSON"] = string(clean)
-			}
-			for name, got := range got {
-				require.NotContains(t, got, spelling, "%s of %q", name, text)
-				require.NotContains(t, got, key, "%s of %q", name, text)
-			}
-			for n := len(spelling) - 1; n >= 8; n-- {
-				part := spelling[:n]
-				require.False(t, strings.HasSuffix(got["cut text"], part) && !strings.Contains(redact.Mask, part), "%q became %q", text[:limit], got["cut text"])
-			}
+		}
+		for name, got := range got {
+			require.NotContains(t, got, spelled, "%s of %q", name, text)
+			require.NotContains(t, got, key, "%s of %q", name, text)
+		}
+		cut := string(r.Snippet([]byte(before + key)[:min(limit, len(before+key))], 1<<20))
+		for n := len(key) - 1; n >= 8; n-- {
+			part := key[:n]
+			require.False(t, strings.HasSuffix(cut, part) && !strings.Contains(redact.Mask, part), "%q became %q", before+key, cut)
 		}
 	})
 }
 
+// scalars returns the texts, names and numbers in a value.
+func scalars(t *testing.T, value jsontext.Value) (all []string) {
+	t.Helper()
+	in := jsontext.NewDecoder(bytes.NewReader(value))
+	for {
+		token, err := in.ReadToken()
+		if err == io.EOF {
+			return all
+		}
+		require.NoError(t, err)
+		if kind := token.Kind(); kind == '"' || kind == '0' {
+			all = append(all, token.String())
+		}
+	}
+}
+
+// Texts of JSON are compared unquoted, and other text with the escapes of encoders undone.
 func TestRedactor_spellings(t *testing.T) {
 	t.Parallel()
-	r := of(oddKey)
-	for _, tt := range []struct{ name, text string }{
-		{"as it is", oddKey},
-		{"JSON", `Key+a/b=c&d<e>f'g\"h\\i` + "`j k"},
-		{"a query", `Key%2Ba%2Fb%3Dc%26d%3Ce%3Ef%27g%22h%5Ci%60j+k`},
-		{"a path", `Key+a%2Fb=c&d%3Ce%3Ef%27g%22h%5Ci%60j%20k`},
-	} {
-		for _, around := range []string{"%s", "a %s b", "%[1]s%[1]s", "Key+%s", `{"%s":"%[1]s"}`} {
-			text, want := fmt.Sprintf(around, tt.text), fmt.Sprintf(around, redact.Mask)
-			assert.Equal(t, want, r.Text(text), tt.name)
-			assert.True(t, r.Contains(text), tt.name)
-			assert.Equal(t, want, string(r.Snippet([]byte(text), len(text)+1)), tt.name)
-		}
-		if value := jsontext.Value(`["a ` + tt.text + `"]`); value.IsValid() {
-			assert.Equal(t, `["a [REDACTED]"]`, string(r.JSON(value)), tt.name)
+	for _, key := range kinds {
+		r := of(key)
+		for i, spelled := range invariant.InJSON(key) {
+			for _, around := range []string{"%s", "a %s b", "%[1]s%[1]s", "sk+%s", `{"%s":"%[1]s"}`, `it's 100%% \"%s\"`} {
+				text, want := fmt.Sprintf(around, spelled), fmt.Sprintf(around, redact.Mask)
+				assert.Equal(t, want, r.Text(text), "%s, %d", key, i)
+				assert.True(t, r.Contains(text), "%s, %d", key, i)
+				assert.Equal(t, want, string(r.Snippet([]byte(text), 1<<20)), "%s, %d", key, i)
+			}
+			value := jsontext.Value(`{"a":["a ` + spelled + ` b",1.50,"\u00e9\/"],"` + spelled + `":null}`)
+			assert.Equal(t, `{"a":["a [REDACTED] b",1.50,"\u00e9\/"],"[REDACTED]":null}`, string(r.JSON(value)), "%s, %d", key, i)
 		}
 	}
 }
@@ -143,7 +176,10 @@ func TestRedactor_Snippet(t *testing.T) {
 		{"8 characters at the end", "a " + key[:8], 99, "a [REDACTED]"},
 		{"7 characters at the end, too few to tell", "a " + key[:7], 99, "a " + key[:7]},
 		{"8 characters before the end", key[:8] + " b", 99, key[:8] + " b"},
-		{"half an escape at the end", "a " + escaped[:12], 99, "a [REDACTED]"},
+		{"half of it escaped at the end", "a " + escaped[:12], 99, "a [REDACTED]"},
+		{"an escape that is cut", `a "\u0043ANARY-5\u00`, 99, `a "[REDACTED]`},
+		{"a text that is cut, and begins in escapes", `{"a":"\u0043\u0041\u004e\u0041\u0052\u0059\u002d\u0035\u0066`, 99, `{"a":"[REDACTED]`},
+		{"an escaped key across the limit", "a " + strings.Repeat("b", 8) + `\u0043` + key[1:] + " b", 11, "a bbbbbbbb["},
 		{"a key and a part of it", key + key[:8], 99, "[REDACTED][REDACTED]"},
 	} {
 		body := []byte(tt.body)
@@ -163,7 +199,10 @@ func TestRedactor_JSON(t *testing.T) {
 		{"deep down, beside digits", key, `{"a":[{"b":"` + key + `","c":10.500}]}`, `{"a":[{"b":"[REDACTED]","c":10.500}]}`},
 		{"JSON in a text", `quote"key`, `["{\"a\":1}","quote\"key"]`, `["{\"a\":1}","[REDACTED]"]`},
 		{"a name that is there twice then", key, `{"` + key + `":1,"[REDACTED]":2}`, `"[REDACTED]"`},
-		{"a number", "12345678", `{"a":12345678}`, `"[REDACTED]"`},
+		{"a number that is the key, has it, or has not", "12345678", `{"a":12345678,"b":[-9123456789.50e1,1.0],"c":" 12345678 "}`, `{"a":"[REDACTED]","b":["[REDACTED]",1.0],"c":" [REDACTED] "}`},
+		{"a number alone", "12345678", `12345678`, `"[REDACTED]"`},
+		{"numbers beside texts that end in a backslash", "12345678", `["a\\",12345678,"\\\"",12345678,"1 \\"]`, `["a\\","[REDACTED]","\\\"","[REDACTED]","1 \\"]`},
+		{"a number that has it twice", "12345678", `[1234567812345678]`, `["[REDACTED]"]`},
 		{"across texts", `one","two`, `["one","two"]`, `["[REDACTED]"]`},
 		{"a backslash of another character", `backs\\lash\`, `["backs\\lash\""]`, `"[REDACTED]"`},
 		{"after a backslash", "u0041bcd", `["\u0041bcd"]`, `"[REDACTED]"`},

@@ -1,0 +1,202 @@
+package redact
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// escapeSigns begin the escapes of JSON and of programming languages, of URLs, and of HTML.
+const escapeSigns = `\%&`
+
+// levels are the signs whose escapes are undone, one level after the other. What is JSON is first of all unquoted as
+// that: a percent sign before an escaped key belongs to neither.
+var levels = [...]string{`\`, escapeSigns, escapeSigns, escapeSigns}
+
+// longestEscape is how many bytes an escape of one character has, in a text that was quoted twice.
+const longestEscape = 12
+
+// A span is a part of a text that has a key.
+type span struct {
+	start, end int
+	quoted     bool // its replacement is a text of JSON
+}
+
+// find returns the parts of text that are keys, in their order, at this level of escapes and below. If text may be cut,
+// the beginning of a key at its end counts.
+func (r Redactor) find(text []byte, level int, isCut bool) (found []span) {
+	for _, p := range r.patterns() {
+		for at := 0; ; {
+			next := bytes.Index(text[at:], p.bytes)
+			if next < 0 {
+				break
+			}
+			found = append(found, span{start: at + next, end: at + next + len(p.bytes)})
+			at += next + len(p.bytes)
+		}
+		if n := beginning(text, p.bytes); isCut && n >= 0 {
+			found = append(found, span{start: n, end: len(text)})
+		}
+	}
+	for isSame := false; !isSame && r.reveal != nil && level < len(levels); level++ {
+		signs := levels[level]
+		if plain := unescape(text, signs); len(plain) < len(text) {
+			found = append(found, escaped(text, signs, r.find(plain, level+1, isCut))...)
+			break
+		}
+		isSame = signs == escapeSigns
+	}
+	return merged(found)
+}
+
+// beginning returns where the beginning of a key is at the end of text, which may have been cut within an escape, or -1.
+func beginning(text, key []byte) int {
+	whole := text
+	if sign := bytes.LastIndexAny(text, escapeSigns); sign >= max(len(text)-len(`\u004`), 0) {
+		if _, size := character(text[sign:], escapeSigns); size == 1 {
+			whole = text[:sign]
+		}
+	}
+	for _, text := range [...][]byte{text, whole} {
+		for n := min(len(key)-1, len(text)); n >= shortestKey; n-- {
+			if bytes.HasSuffix(text, key[:n]) {
+				return len(text) - n
+			}
+		}
+	}
+	return -1
+}
+
+// merged sorts spans, and joins those that overlap.
+func merged(spans []span) []span {
+	slices.SortFunc(spans, func(a, b span) int { return a.start - b.start })
+	all := spans[:0]
+	for _, s := range spans {
+		if last := len(all) - 1; last >= 0 && s.start < all[last].end {
+			all[last].end, all[last].quoted = max(all[last].end, s.end), all[last].quoted || s.quoted
+		} else {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// without returns text with [Mask] in the place of spans.
+func without(text []byte, spans []span) []byte {
+	if len(spans) == 0 {
+		return text
+	}
+	clean, at := make([]byte, 0, len(text)), 0
+	for _, s := range spans {
+		clean = append(clean, text[at:s.start]...)
+		if s.quoted {
+			clean = strconv.AppendQuote(clean, Mask)
+		} else {
+			clean = append(clean, Mask...)
+		}
+		at = s.end
+	}
+	return append(clean, text[at:]...)
+}
+
+// unescape returns text with a character in the place of each escape that begins with one of the signs: text itself
+// if it has no sign.
+func unescape(text []byte, signs string) []byte {
+	if !bytes.ContainsAny(text, signs) {
+		return text
+	}
+	plain := make([]byte, 0, len(text))
+	for at := 0; at < len(text); {
+		c, size := character(text[at:], signs)
+		plain, at = append(plain, c), at+size
+	}
+	return plain
+}
+
+// escaped returns the places in text of spans in what [unescape] makes of it.
+func escaped(text []byte, signs string, spans []span) []span {
+	at, plain := 0, 0
+	reach := func(place int) int {
+		for ; plain < place; plain++ {
+			_, size := character(text[at:], signs)
+			at += size
+		}
+		return at
+	}
+	for i := range spans {
+		spans[i] = span{start: reach(spans[i].start), end: reach(spans[i].end)}
+	}
+	return spans
+}
+
+// character returns the character that text begins with, and its length with an escape that begins with one of the
+// signs. One beyond ASCII is 0 where it is escaped.
+func character(text []byte, signs string) (c byte, size int) {
+	switch c := text[0]; {
+	case c != '\\' && c != '%' && c != '&', strings.IndexByte(signs, c) < 0:
+	case c == '%':
+		return numbered(text, 1, 3)
+	case c == '&':
+		return entity(text)
+	case len(text) == 1:
+	case text[1] == 'u':
+		return numbered(text, 2, 6)
+	case text[1] == 'x':
+		return numbered(text, 2, 4)
+	case isPunctuation(text[1]):
+		return text[1], 2
+	}
+	return text[0], 1
+}
+
+func isPunctuation(c byte) bool {
+	return c > ' ' && c < 0x7f && !('0' <= c && c <= '9') && !('a' <= c|0x20 && c|0x20 <= 'z')
+}
+
+// numbered returns the character whose hexadecimal number text has from one place to another.
+func numbered(text []byte, from, to int) (c byte, size int) {
+	number := 0
+	for _, c := range text[min(from, len(text)):min(to, len(text))] {
+		switch {
+		case '0' <= c && c <= '9':
+			number = number<<4 | int(c-'0')
+		case 'a' <= c|0x20 && c|0x20 <= 'f':
+			number = number<<4 | int(c|0x20-'a'+10)
+		default:
+			return text[0], 1
+		}
+	}
+	switch {
+	case len(text) < to:
+		return text[0], 1
+	case number >= 0x80:
+		return 0, to
+	default:
+		return byte(number), to
+	}
+}
+
+// entity returns the character of an entity of HTML.
+func entity(text []byte) (c byte, size int) {
+	end := bytes.IndexByte(text[:min(len(text), len("&#x0027;"))], ';')
+	if end < 0 {
+		return text[0], 1
+	}
+	name := string(text[1:end])
+	for i, known := range [...]string{"amp", "lt", "gt", "quot", "apos"} {
+		if name == known {
+			return "&<>\"'"[i], end + 1
+		}
+	}
+	digits, isNumber := strings.CutPrefix(strings.ToLower(name), "#")
+	base := 10
+	if hex, isHex := strings.CutPrefix(digits, "x"); isHex {
+		digits, base = hex, 16
+	}
+	number, err := strconv.ParseUint(digits, base, 7)
+	if err != nil || !isNumber {
+		return text[0], 1
+	}
+	return byte(number), end + 1
+}
