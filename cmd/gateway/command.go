@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -52,13 +51,11 @@ Settings, from the environment:
   GATEWAY_PLAIN_HTTP=1   accept a base URL that begins with http://
   GATEWAY_ORDERS_DB      the database of the orders commands`
 	root.SilenceErrors, root.SilenceUsage = true, true
-	if info, ok := debug.ReadBuildInfo(); ok {
-		root.Version = info.Main.Version
-	}
+	root.Version = version()
 	invoice := group("invoice", "Create an invoice")
 	invoice.AddCommand(s.invoiceCommand())
 	root.AddCommand(s.coinsCommand(), s.ratesCommand(), s.balanceCommand(), invoice, s.withdrawalCommand(), s.ordersCommand(),
-		s.mockCommand(), s.probeCommand())
+		s.checkCommand(), s.mockCommand(), s.probeCommand(), s.versionCommand())
 	return root
 }
 
@@ -71,7 +68,7 @@ func group(name, short string) *cobra.Command {
 
 // runs makes do what a command does, for at most limit unless --timeout says otherwise.
 func (s *session) runs(c *cobra.Command, limit time.Duration, do func(ctx context.Context, args []string) error) *cobra.Command {
-	timeout := c.Flags().Duration("timeout", limit, "how `long` it may take; 0 for any time")
+	timeout := c.Flags().Duration("timeout", limit, "the longest `duration` that it may take, such as 90s; 0 for any")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := refuseEmpty(c.Flags()); err != nil {
 			return err

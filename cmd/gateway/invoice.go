@@ -31,9 +31,9 @@ says that it has no invoice. After a crash an order is in flight for 5 minutes, 
 	var r gateway.InvoiceRequest
 	flags := c.Flags()
 	flags.StringVar(&r.OrderID, "order", "", "your own `ID` of the order, a new one for each order")
-	flags.Func("price", "the `price` of the order in the fiat currency, such as 10.50", into(&r.Price))
-	flags.Func("amount", "the `amount` of the order, such as 10.50", into(&r.Amount))
-	flags.StringVar(&r.BaseCurrency, "currency", "", "the fiat `currency` of the price, such as usd")
+	flags.Func("price", "the price of the order in the fiat currency, a `decimal` such as 10.50", into(&r.Price))
+	flags.Func("amount", "the amount of the order, a `decimal` such as 10.50", into(&r.Amount))
+	flags.StringVar(&r.BaseCurrency, "currency", "", "the `code` of the fiat currency of the price, such as usd")
 	flags.StringVar(&r.CoinSymbol, "coin", "", "the ticker `symbol` of the coin to pay with, such as USDT")
 	flags.StringVar(&r.NetworkName, "network", "", "the `name` of the network to pay on")
 	orders := flags.String("orders", "", "a `file` that remembers the orders of all runs; a new file is reported")
@@ -81,7 +81,7 @@ func (s *session) createInvoice(ctx context.Context, r gateway.InvoiceRequest, o
 		s.tell("This invoice exists since an earlier run. Nothing was sent.")
 	}
 	if err := s.printInvoice(invoice); err != nil {
-		s.tell("%s", invoice.Raw) // the only copy, without --orders
+		s.tell("%s", escaped(string(invoice.Raw))) // the only copy, without --orders
 		return fmt.Errorf("the invoice exists, but stdout failed: %w", err)
 	}
 	return nil
@@ -101,7 +101,7 @@ func (s *session) printInvoice(invoice *gateway.Invoice) error {
 	}
 	text := "Its response was not kept."
 	if len(invoice.Raw) > 0 {
-		text = "Response:\n" + string(invoice.Raw)
+		text = "Response:\n" + escaped(string(invoice.Raw))
 	}
 	return s.write(fmt.Sprintf("The invoice for order %s exists. %s\n", invoice.OrderID, text))
 }

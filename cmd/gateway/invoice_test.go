@@ -56,6 +56,18 @@ func TestInvoice(t *testing.T) {
 	assert.Equal(t, "the invoice exists, but stdout failed: no space left on device\n", said)
 }
 
+// The text of a gateway cannot control the terminal, and stays the same JSON.
+func TestInvoice_controls(t *testing.T) {
+	gw := standIn(t)
+	gw.SetResult(gatewaytest.OpCreateInvoice, "{\"id\":\"\u202e\u009b\U000e0001\",\r\n\t\"pay\":1}")
+	for _, more := range []string{"", "-o json"} {
+		assert.Contains(t, call(t, gw, order+more).stdout, `{"id":"\u202e\u009b\udb40\udc01",`)
+	}
+	var stderr strings.Builder
+	run(t.Context(), strings.Fields(order), console{out: fullDisk{}, err: &stderr})
+	assert.Contains(t, stderr.String(), `{"id":"\u202e\u009b\udb40\udc01",`)
+}
+
 // With --orders an order is created once, and is unknown until a person resolves it.
 func TestInvoice_orders(t *testing.T) {
 	gw := standIn(t)

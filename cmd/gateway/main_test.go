@@ -64,10 +64,10 @@ func TestRun_usage(t *testing.T) {
 		assert.Contains(t, got.err, text, line)
 		assert.Empty(t, got.stdout, line)
 	}
-	assert.Contains(t, call(t, nil, "rates").err, "GATEWAY_BASE_URL: is required")
+	assert.Contains(t, call(t, nil, "rates").err, "GATEWAY_BASE_URL: is required\nTo try the command without a gateway, start a stand-in: gateway mock prints the variables to set.\n")
 	gw.APIKey = ""
 	assert.Equal(t, exitUsage, call(t, gw, "balance").code)
-	assert.Contains(t, call(t, gw, order).err, "\nSet GATEWAY_API_KEY or GATEWAY_API_KEY_FILE; the key is never an argument.\n")
+	assert.Equal(t, call(t, gw, order).err, "This needs the API key.\nSet GATEWAY_API_KEY or GATEWAY_API_KEY_FILE; the key is never an argument.\n")
 	assert.Empty(t, gw.Requests())
 	assert.Zero(t, call(t, gw, "rates").code, "without a key")
 }

@@ -60,7 +60,7 @@ that has another attempt by now, and with it another invoice.`,
 	}
 	s.prints(c, formatTable, formatJSON)
 	merchant := merchantFlag(c.Flags())
-	attempt := c.Flags().String("attempt", "", "the `attempt` that created the invoice, as orders show prints it")
+	attempt := c.Flags().String("attempt", "", "the `number` of the attempt that created the invoice, as orders show prints it")
 	_ = c.MarkFlagRequired("attempt") // fails only for a flag that does not exist
 	return s.runs(c, ordersTimeout, func(ctx context.Context, args []string) error {
 		guard, err := s.guard(ctx)

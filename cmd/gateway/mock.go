@@ -39,11 +39,11 @@ under /_mock/:
 The operations are create_invoice and those that gateway probe prints; a fault can be for any.
 The default of times is 1, and -1 means all requests. Every fault takes retryAfter, too:
 ` + mock.Faults + `.`,
-		Example: `  gateway mock >mock.env & until [ -s mock.env ]; do sleep 0.1; done; . ./mock.env
+		Example: `  gateway mock >mock.env & sleep 1; . ./mock.env
   curl -d '{"operation": "create_invoice", "fault": "commit-then-drop"}' localhost:8090/_mock/faults
   curl -T balance.json localhost:8090/_mock/results/balance`,
 	}
-	addr := c.Flags().String("addr", "127.0.0.1:8090", "the `address` to listen on; port 0 is a free one")
+	addr := c.Flags().String("addr", "127.0.0.1:8090", "the `host:port` to listen on; port 0 is a free one")
 	return s.runs(c, 0, func(ctx context.Context, _ []string) error { return s.serveMock(ctx, *addr) })
 }
 

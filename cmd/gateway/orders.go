@@ -30,7 +30,7 @@ or in ~/.pgpass.`
 }
 
 func marginFlag(flags *pflag.FlagSet) *time.Duration {
-	return flags.Duration("margin", gateway.DefaultMargin, "how `long` a request may be in transit: an order is absent only after it")
+	return flags.Duration("margin", gateway.DefaultMargin, "the longest `duration` that a request may be in transit: an order is absent only after it")
 }
 
 func merchantFlag(flags *pflag.FlagSet) *string {

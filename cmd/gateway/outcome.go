@@ -72,16 +72,26 @@ func is[E error](err error) bool {
 	return ok
 }
 
+// isAbout reports whether an error refuses the argument, option or variable of that name.
+func isAbout(err error, name string) bool {
+	refused, ok := errors.AsType[*gateway.ArgumentError](err)
+	return ok && refused.Name == name
+}
+
 // report prints an error on stderr, with what to do next.
 func (s *session) report(err error) {
 	if err == errLeft { // the result says so
 		return
 	}
-	for line := range strings.SplitSeq(strings.TrimSpace(err.Error()), "\n") {
+	text := strings.TrimSpace(err.Error())
+	if errors.Is(err, gateway.ErrMissingAPIKey) {
+		text = "This needs the API key." // the error names options of Go
+	}
+	for line := range strings.SplitSeq(text, "\n") {
 		s.tell("%s", line)
 	}
 	if conflict, ok := errors.AsType[*gateway.OrderConflictError](err); ok && conflict.Invoice != nil {
-		s.tell("Its invoice: %s", conflict.Invoice.Raw)
+		s.tell("Its invoice: %s", escaped(string(conflict.Invoice.Raw)))
 	}
 	if text := advice(err, exitCode(err)); text != "" {
 		s.tell("%s", text)
@@ -97,6 +107,8 @@ func advice(err error, code int) string {
 		return "The invoice may exist. Look the order up before you run this again; gateway orders resolve records what you found."
 	case code == exitConflict:
 		return "This run has sent nothing. Use that invoice, or another --order."
+	case code == exitUsage && isAbout(err, envBaseURL):
+		return "To try the command without a gateway, start a stand-in: gateway mock prints the variables to set."
 	case code == exitUsage && errors.Is(err, gateway.ErrMissingAPIKey):
 		return "Set " + envAPIKey + " or " + envAPIKeyFile + "; the key is never an argument."
 	case errors.Is(err, gateway.ErrRateLimited):

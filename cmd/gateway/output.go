@@ -9,6 +9,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"unicode"
+	"unicode/utf16"
 
 	"github.com/spf13/cobra"
 )
@@ -88,10 +89,33 @@ func (s *session) printDone(record any) error {
 
 // writeJSON writes a value as JSON; in one line if indent is empty.
 func (s *session) writeJSON(value any, indent string) error {
-	to := json.NewEncoder(s.out)
+	var text strings.Builder
+	to := json.NewEncoder(&text)
 	to.SetEscapeHTML(false)
 	to.SetIndent("", indent)
-	return to.Encode(value)
+	if err := to.Encode(value); err != nil {
+		return err
+	}
+	return s.write(escaped(text.String()))
+}
+
+// escaped writes the characters of a JSON text that are not printable as escapes. The text means the same, and does not
+// control a terminal.
+func escaped(text string) string {
+	var b strings.Builder
+	for _, char := range text {
+		switch {
+		case char == '\n' || unicode.IsPrint(char):
+			b.WriteRune(char)
+		case char == '\t' || char == '\r': // between two members
+			b.WriteByte(' ')
+		default:
+			for _, unit := range utf16.AppendRune(nil, char) {
+				fmt.Fprintf(&b, `\u%04x`, unit)
+			}
+		}
+	}
+	return b.String()
 }
 
 // aligned returns rows whose columns have one width. The last column may have any.

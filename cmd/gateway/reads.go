@@ -127,7 +127,7 @@ withdrawal FAILED.`,
   gateway withdrawal c0a8011e-8f2b-4f7a-9d0a-5f2f4b6f7e10 --wait --timeout 1h -o json`,
 	}
 	wait := c.Flags().Bool("wait", false, "wait until the withdrawal is COMPLETED or FAILED")
-	every := c.Flags().Duration("every", 2*time.Second, "the minimum `time` between two inquiries of a wait; the maximum is ten times as long")
+	every := c.Flags().Duration("every", 2*time.Second, "the least `duration` between two inquiries of a wait; the most is ten times as long")
 	return s.reads(c, 10*time.Minute, func(ctx context.Context, client *gateway.Client, args []string) error {
 		if !*wait {
 			w, err := client.Withdrawal(ctx, args[0])

@@ -21,21 +21,22 @@ import (
 func TestReads(t *testing.T) {
 	gw := standIn(t)
 	gw.SetCatalog(gw.Catalog()[:1])
-	gw.SetBalance("B\x1b[2J\tC", "Tron", "1")
+	gw.SetBalance("B\x1b[2J\tC\u009b\u202e\u007f", "Tron", "1")
 	for line, want := range map[string]string{
 		"coins":                              "COIN  NETWORK  MIN AMOUNT  FEE",
 		"coins -o json":                      `"minAmount": "`,
 		"rates":                              "COIN  USD",
 		"rates -o json":                      `"coinSymbol": "BTC"`,
-		"balance":                            "USDT     BNB Smart Chain (BEP20)  0\n",
+		"balance":                            "USDT        BNB Smart Chain (BEP20)  0\n",
 		"balance --coin USDT -o json":        `"networkName": "Tron"`,
 		"balance --coin USDT --network Tron": "COIN  NETWORK  AMOUNT\nUSDT  Tron     ",
-		"balance --network Tron":             "B�[2J C  Tron     1\n", // text of the service cannot control the terminal
+		"balance --network Tron":             "B�[2J C���  Tron     1\n", // text of the service cannot control the terminal
+		"balance --network Tron -o json":     `"B\u001b[2J\tC\u009b\u202e\u007f"`,
 	} {
 		got := call(t, gw, line)
 		assert.Equal(t, exitDone, got.code, line+got.err)
 		assert.Contains(t, got.stdout, want, line)
-		assert.NotContains(t, got.stdout, "\x1b", line)
+		assert.NotRegexp(t, `[^\n[:print:]\x{fffd}…]`, got.stdout, line)
 		assert.Empty(t, got.err, line)
 		var stderr strings.Builder
 		assert.Equal(t, exitFailed, run(t.Context(), strings.Fields(line), console{out: fullDisk{}, err: &stderr}), line)
