@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"slices"
@@ -67,6 +68,20 @@ func (g *Guard) try(ctx context.Context, may repeats, f func(context.Context, ha
 
 // refuses reports whether a server has executed nothing because it is read-only, or not ready.
 func (s *schema) refuses(err error) bool { return hasCode(err, s.refusals) }
+
+// ErrUnanswered is what an error of ResolveAll, Mark, Prune or Forget matches if the database may have made a change
+// nonetheless, because its answer was lost.
+var ErrUnanswered = errors.New("the database may have made the change or not")
+
+// unanswered returns the error of a statement that changes something, which matches ErrUnanswered unless the
+// server has refused it.
+func (s *schema) unanswered(err error) error {
+	isAnswered := s.driver == dialects[SQLite].driver || sqlState(err) != "" || err != nil && strings.HasPrefix(err.Error(), "Error ")
+	if err == nil || isAnswered && !s.isLost(err) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, ErrUnanswered)
+}
 
 // isLost reports whether a connection is lost, or the server is going away.
 func (s *schema) isLost(err error) bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"io"
 	"testing"
 	"time"
@@ -104,6 +105,39 @@ func (c losingConn) ExecContext(ctx context.Context, text string, args []driver.
 		return nil, errDown
 	}
 	return result, err
+}
+
+// A change that the server has not answered is said to be open, and one that it has refused is not.
+func TestErrUnanswered(t *testing.T) {
+	inServers(t, func(t *testing.T, w testDB) {
+		owner := w.guard(t)
+		g, losing := w.losing(t)
+		reader := w.as(t, "SELECT").mustNew(t)
+		owner.once(t, order, gateway.OutcomeSucceeded)
+		created, unknown := owner.order(t, order), owner.unknown(t, "A-1")[0]
+		for name, change := range map[string]func(*Guard) error{
+			"resolve": func(g *Guard) error { return g.ResolveAll(t.Context(), []Resolution{{unknown, exists}}) },
+			"mark": func(g *Guard) error {
+				_, err := g.Mark(t.Context(), []gateway.OrderStatus{{OrderID: "A-2"}})
+				return err
+			},
+			"prune":  func(g *Guard) error { _, err := g.Prune(t.Context(), 24*time.Hour); return err },
+			"forget": func(g *Guard) error { return g.Forget(t.Context(), created) },
+		} {
+			if err := change(reader); err == nil || errors.Is(err, ErrUnanswered) {
+				t.Errorf("%s, refused: %v", name, err)
+			}
+			if losing.commits = 1; name == "prune" || name == "forget" { // without a transaction
+				losing.commits, losing.writes = 0, 1
+			}
+			wantError(t, change(g), ErrUnanswered)
+		}
+		for id, want := range map[string]gateway.OrderState{"A-1": gateway.OrderCreated, "A-2": gateway.OrderUnknown, order: gateway.OrderFree} {
+			if o := owner.order(t, id); o.State != want {
+				t.Errorf("%s is %s", id, o.State)
+			}
+		}
+	})
 }
 
 // What a Begin has recorded without an answer is withdrawn, and the next one gets the lease. An End whose answer is lost records once.

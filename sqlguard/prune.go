@@ -20,8 +20,8 @@ const leastAge = mostLease
 //
 // Prune deletes about 1,000 orders at a time, the oldest first, each time in a statement
 // of its own, so that no Begin waits for long. Several processes may call it at once. If it returns an
-// error, for example because ctx has ended, the orders that it counts are deleted, and
-// some others may be.
+// error, for example because ctx has ended, the orders that it counts are deleted; about 1,000
+// others may be if the error matches [ErrUnanswered].
 func (g *Guard) Prune(ctx context.Context, age time.Duration) (int, error) {
 	if age < leastAge {
 		return 0, badArgument("age", "must be at least 24 hours")
@@ -69,7 +69,7 @@ func (g *Guard) prune(ctx context.Context, age time.Duration) (pruned int, err e
 		}
 		result, err := g.db.ExecContext(ctx, g.queries.prune, until)
 		if err != nil {
-			return pruned, err
+			return pruned, g.sql.unanswered(err)
 		}
 		count, err := result.RowsAffected()
 		pruned += int(count)

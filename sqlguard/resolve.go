@@ -61,7 +61,7 @@ func (g *Guard) Resolve(ctx context.Context, o gateway.OrderStatus, f gateway.Fi
 // ResolveAll records findings about different orders as Resolve does, all of them or none, in one transaction.
 // If Resolve would refuse some of them, the error joins a [*RefusedError] for each, and nothing was changed. A finding that is
 // recorded already is no error, unless it has an Invoice.
-// If the database fails while it commits, the findings may have been recorded: read the orders again.
+// After an error that matches [ErrUnanswered] the findings may have been recorded: read the orders again.
 func (g *Guard) ResolveAll(ctx context.Context, all []Resolution) error {
 	if err := checkResolutions(all); err != nil || len(all) == 0 {
 		return err
@@ -141,7 +141,7 @@ func (g *Guard) writeAll(ctx context.Context, decide func() ([]change, error)) e
 					return err
 				}
 			}
-			return tx.Commit()
+			return g.sql.unanswered(tx.Commit())
 		})
 		switch {
 		case err == nil && written:
@@ -201,8 +201,8 @@ func (r Resolution) apply(has row, now int64) (row, orders.Answer) {
 // Forget deletes a created order whose invoice can no longer be paid, such as an expired one. The next call for the
 // order then sends another invoice: first ask the operator of the gateway what a repeated orderId does. Forget
 // refuses an order that was sent again since it was read ([gateway.ErrTriedAgain]), that is not created, or that has an
-// attempt of unknown outcome ([gateway.ErrNotCreated]). After any other error the order may have been forgotten: read
-// it again.
+// attempt of unknown outcome ([gateway.ErrNotCreated]). After an error that matches [ErrUnanswered] the order may have been
+// forgotten: read it again.
 func (g *Guard) Forget(ctx context.Context, o gateway.OrderStatus) error {
 	k := key{o.Merchant, idOf(o.OrderID)}
 	if err := k.check(); err != nil {
@@ -217,7 +217,7 @@ func (g *Guard) Forget(ctx context.Context, o gateway.OrderStatus) error {
 	}
 	result, err := g.db.ExecContext(ctx, g.queries.forget, []byte(k.merchant), []byte(k.order), has.version)
 	if err != nil {
-		return k.error(err)
+		return k.error(g.sql.unanswered(err))
 	}
 	count, err := result.RowsAffected()
 	if err == nil && count == 0 {
