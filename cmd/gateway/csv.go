@@ -21,6 +21,26 @@ type line struct {
 	cells  []string
 }
 
+// formulas are the characters that begin a formula in a spreadsheet, or mark one as a text.
+const formulas = "=+-@\t\r'"
+
+// cellOf returns a text as a cell that no spreadsheet takes for a formula, and no terminal for control.
+func cellOf(text string) string {
+	cell := printable(text)
+	if cell != "" && strings.Contains(formulas, cell[:1]) {
+		return "'" + cell
+	}
+	return cell
+}
+
+// textOf returns the text of a cell that cellOf has made.
+func textOf(cell string) string {
+	if len(cell) > 1 && cell[0] == '\'' && strings.Contains(formulas, cell[1:2]) {
+		return cell[1:]
+	}
+	return cell
+}
+
 // A lineError is the error of a line.
 type lineError struct {
 	number int
@@ -104,7 +124,7 @@ func placesOf(columns, header []string, required int) (places []int, err error) 
 		place := slices.Index(header, column)
 		switch {
 		case place < 0 && i < required:
-			return nil, errors.New("its first line must be a header with " + strings.Join(columns[:required], " and "))
+			return nil, errors.New("its first line must be a header with " + strings.Join(columns[:required], ", "))
 		case place >= 0 && slices.Contains(header[place+1:], column):
 			return nil, fmt.Errorf("its header has the column %s twice", column)
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,7 +15,7 @@ import (
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
-	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite" // the driver of sqlite:
 
@@ -24,23 +25,27 @@ import (
 // envDB is the environment variable with the URL of the database.
 const envDB = "GATEWAY_ORDERS_DB"
 
-const databaseForms = "postgres://user@host:5432/database, mysql://user@host:3306/database or sqlite:PATH"
+const databaseForms = "postgres://user@host:5432/database, mysql://user@host:3306/database or sqlite:PATH, or what the shop's driver is given"
 
-// openDatabase opens the database of a URL. Only create lets SQLite create a file. No error has the URL, nor a part of a
-// password in which special characters are not escaped.
+// openDatabase opens the database of a URL, or of the driver's own form of it. Only create lets SQLite create a file. No error
+// has the URL, nor a part of a password in which special characters are not escaped.
 func (s *session) openDatabase(text string, create bool) (err error) {
-	if path, ok := strings.CutPrefix(text, "sqlite:"); ok {
-		s.db, err = s.openSQLite(path, create)
-		return err
+	scheme, rest, _ := strings.Cut(text, ":")
+	u, wrong := url.Parse(text)
+	if wrong != nil || u.Opaque != "" || strings.Count(text, "@") > 1 || strings.Contains(u.EscapedPath()+u.RawQuery+u.Fragment, "@") {
+		u = nil
 	}
-	u, err := url.Parse(text)
 	switch {
-	case err != nil || u.Opaque != "" || strings.Count(text, "@") > 1 || strings.Contains(u.EscapedPath()+u.RawQuery+u.Fragment, "@"):
-		err = errWrongURL
-	case u.Scheme == "postgres" || u.Scheme == "postgresql":
+	case scheme == "sqlite":
+		s.db, err = s.openSQLite(rest, create)
+	case scheme == "file":
+		s.db, err = s.openSQLite(pathOf(rest), create)
+	case strings.Contains(text, "@tcp(") || strings.Contains(text, "@unix("):
+		s.db, err = openMariaDB(mysql.ParseDSN(text))
+	case u != nil && (scheme == "postgres" || scheme == "postgresql"):
 		s.db, err = openPostgres(text)
-	case u.Scheme == "mysql" || u.Scheme == "mariadb":
-		s.db, err = openMariaDB(u)
+	case u != nil && (scheme == "mysql" || scheme == "mariadb"):
+		s.db, err = openMariaDB(mariaDBOf(u))
 	default:
 		err = errWrongURL
 	}
@@ -48,6 +53,16 @@ func (s *session) openDatabase(text string, create bool) (err error) {
 		s.db.SetMaxOpenConns(2)
 	}
 	return err
+}
+
+// pathOf returns the path of a file: URI, whose settings are replaced by the command's own.
+func pathOf(uri string) string {
+	path, _, _ := strings.Cut(uri, "?")
+	path = strings.TrimPrefix(strings.TrimPrefix(path, "//localhost"), "//")
+	if plain, err := url.PathUnescape(path); err == nil {
+		return plain
+	}
+	return path
 }
 
 var errWrongURL = usage("the database of %s is %s; "+
@@ -60,29 +75,36 @@ func (s *session) closeDatabase() {
 }
 
 func openPostgres(text string) (*sql.DB, error) {
-	cfg, err := pgx.ParseConfig(text)
-	if err != nil { // it has parts of the URL, and of a service file
+	pool, err := pgxpool.ParseConfig(text) // which knows the settings of a pool too
+	if err != nil {                        // it has parts of the URL, and of a service file
 		return nil, usage("%s, a service file or a variable PG… has a setting that cannot be used: "+
 			"compare the host, port, sslmode and the others with the documentation of libpq", envDB)
 	}
+	cfg := pool.ConnConfig
 	cfg.RuntimeParams["application_name"] = cmp.Or(cfg.RuntimeParams["application_name"], "gateway")
 	return stdlib.OpenDB(*cfg), nil
 }
 
-func openMariaDB(u *url.URL) (*sql.DB, error) {
-	cfg := mysql.NewConfig()
-	cfg.Net, cfg.Addr, cfg.DBName = "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "3306")), strings.Trim(u.Path, "/")
-	cfg.User = u.User.Username()
-	cfg.Passwd, _ = u.User.Password()
-	cfg.InterpolateParams, cfg.RejectReadOnly = true, true
-	query := u.Query()
-	cfg.TLSConfig = query.Get("tls")
-	query.Del("tls")
-	connector, err := mysql.NewConnector(cfg)
-	if err != nil || len(query) > 0 {
-		return nil, usage("%s has a setting that cannot be used: only ?tls=true, skip-verify or preferred can be", envDB)
+// mariaDBOf returns the configuration of a URL, with the settings of the driver.
+func mariaDBOf(u *url.URL) (*mysql.Config, error) {
+	address := net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "3306"))
+	cfg, err := mysql.ParseDSN("tcp(" + address + ")/" + strings.Trim(u.EscapedPath(), "/") + "?" + strings.ReplaceAll(u.RawQuery, "/", "%2F"))
+	if err == nil {
+		cfg.User = u.User.Username()
+		cfg.Passwd, _ = u.User.Password()
 	}
-	return sql.OpenDB(connector), nil
+	return cfg, err
+}
+
+func openMariaDB(cfg *mysql.Config, err error) (*sql.DB, error) {
+	if err == nil {
+		cfg.InterpolateParams, cfg.RejectReadOnly = true, true
+		var connector driver.Connector
+		if connector, err = mysql.NewConnector(cfg); err == nil {
+			return sql.OpenDB(connector), nil
+		}
+	}
+	return nil, usage("%s has a setting that cannot be used: compare it with the documentation of github.com/go-sql-driver/mysql", envDB)
 }
 
 // openSQLite opens a file, and reports a new one.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -108,10 +109,15 @@ func (s *session) prune(ctx context.Context, age time.Duration, dryRun bool) err
 	count := 0
 	if dryRun {
 		count, err = guard.Prunable(ctx, age)
-	} else if count, err = guard.Prune(ctx, age); err != nil {
-		return fmt.Errorf("%d orders were deleted, and up to 1000 others may be: %w", count, err)
+	} else {
+		count, err = guard.Prune(ctx, age)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, sqlguard.ErrUnanswered):
+		return fmt.Errorf("%d orders were deleted, and up to 1000 others may be: %w", count, err)
+	case err != nil && count > 0:
+		return fmt.Errorf("%d orders were deleted: %w", count, err)
+	case err != nil:
 		return err
 	}
 	return s.printDone(map[string]any{"pruned": count, "dryRun": dryRun})

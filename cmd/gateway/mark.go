@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,16 +24,18 @@ in-flight orders stay as they are. Keep everything stopped that sends, until it 
 
 The file is CSV with a header: the column order and, where merchants have names, the column
 merchant. Other columns are ignored. In a spreadsheet, import the orders as text: a number may
-lose its leading zeros. If any line is wrong, nothing is marked.`,
+lose its leading zeros. Cells that a spreadsheet or another tool can have changed are refused, such as
+1001.0, 1,003, 1.23E+17, #N/A, NULL and dates. If any line is wrong, nothing is marked.`,
 		Example: `  gateway orders mark --from orders.csv --dry-run
   gateway orders mark --from orders.csv`,
 	}
 	s.prints(c, formatTable, formatJSON)
 	from := c.Flags().String("from", "", "the `file` with the orders; - for stdin")
+	exact := c.Flags().Bool("exact", false, "the cells are exactly what the orders and merchants are called, whatever they look like")
 	dryRun := c.Flags().Bool("dry-run", false, "check everything, and mark nothing")
 	_ = c.MarkFlagRequired("from") // fails only for a flag that does not exist
 	return s.runs(c, 10*time.Minute, func(ctx context.Context, _ []string) error {
-		orders, lines, err := s.lost(*from)
+		orders, lines, err := s.lost(*from, *exact)
 		if err != nil {
 			return err
 		}
@@ -40,25 +43,61 @@ lose its leading zeros. If any line is wrong, nothing is marked.`,
 	})
 }
 
-// scientific is a number as a spreadsheet shows a long one: its last digits are lost.
-var scientific = regexp.MustCompile(`^[+-]?\d([.,]\d+)?[eE][+-]?\d+$`)
+// changes is what spreadsheets and other tools make of a name, or write where there is none.
+var changes = []struct {
+	what  string
+	forms *regexp.Regexp
+}{
+	{"a number of which only 15 digits were kept", formsOf(`\d{15}00+`)},
+	{"an error or a missing value", formsOf(`#(\D.*)?`, `[(<]?(null|nil|none|nan|nat|na|n/a|undefined)[)>]?`, `\\N`)},
+	{"a date or a time", formsOf( // 2026-11-28, 28.11.26, 11/28, 01. Feb, Sep-01, 11:28 PM
+		`\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([ t].*)?`, `\d{1,2}[-/.]\d{1,2}[-/.](\d{2}|\d{4})([ t,].*)?`, `\d{1,2}/\d{1,4}`,
+		`\d{1,2}[-./ ]{1,2}`+months+`\pL*\.?([-./ ]{1,2}\d{2,4})?`, months+`\.?[- ]\d{2}`, `\d{1,2}:\d{2}(:\d{2})?( ?[ap]m)?`)},
+	{"a formula or a quoted text", formsOf(`[="].*`, `'[^=+\-@\t\r'].*`)},
+	{"a text with digits of another width, or with another dash", formsOf(`.*[\x{ff01}-\x{ff5e}\x{660}-\x{669}\x{6f0}-\x{6f9}\x{2010}-\x{2015}\x{2212}\x{2026}].*`)},
+	{"a number with a point, a comma, a sign or an exponent", formsOf( // 1001.0, 1,003, 12 %, 1.23E+17
+		`[-+(]?\p{Sc}? ?\d*[.,'’ %\p{Sc}][\d.,'’ %\p{Sc}]*(e[-+]?\d+)?\)?`, `[-+]\d+`, `[-+]?\d+e[-+]?\d+`)},
+}
 
-// lost reads the orders of a file, and their lines.
-func (s *session) lost(name string) (orders []gateway.OrderStatus, numbers []int, err error) {
+// months are the abbreviations that spreadsheets use, in the languages of the largest markets.
+const months = `(jan|feb|fev|fév|mar|mär|mrz|apr|avr|abr|may|mai|jun|jui|jul|aug|aou|aoû|ago|sep|set|oct|okt|out|nov|dec|déc|dez|dic|ene|gen|mag|giu|lug|ott)`
+
+// formsOf matches cells that have one of several forms, without case.
+func formsOf(all ...string) *regexp.Regexp {
+	return regexp.MustCompile(`(?i)^(` + strings.Join(all, "|") + `)$`)
+}
+
+// changeOf returns what a cell looks like that can have been changed; "" for any other.
+func changeOf(cell string) string {
+	for _, change := range changes {
+		if change.forms.MatchString(cell) {
+			return change.what
+		}
+	}
+	return ""
+}
+
+// lost reads the orders of a file, and their lines. Cells that can have been changed are refused, unless they are exact.
+func (s *session) lost(name string, exact bool) (orders []gateway.OrderStatus, numbers []int, err error) {
 	lines, err := s.readLines(name, 1, "order", "merchant")
 	if err != nil {
 		return nil, nil, err
 	}
 	var wrong []error
 	for _, l := range lines {
-		o := gateway.OrderStatus{OrderID: unguarded(l.cells[0]), Merchant: unguarded(l.cells[1])}
-		if scientific.MatchString(o.OrderID) {
-			wrong = append(wrong, &lineError{l.number, errors.New("a spreadsheet has rounded the order, such as to 1.23E+17: import the column as text")})
+		id, merchant := l.cells[0], l.cells[1]
+		if !exact {
+			for i, name := range []string{"order", "merchant"} {
+				if what := changeOf(l.cells[i]); what != "" {
+					wrong = append(wrong, &lineError{l.number, fmt.Errorf("the %s looks like %s", name, what)})
+				}
+			}
+			id, merchant = textOf(id), textOf(merchant)
 		}
-		orders, numbers = append(orders, o), append(numbers, l.number)
+		orders, numbers = append(orders, gateway.OrderStatus{OrderID: id, Merchant: merchant}), append(numbers, l.number)
 	}
 	if len(wrong) > 0 {
-		return nil, nil, usage("nothing was marked:\n%w", errors.Join(wrong...))
+		return nil, nil, usage("nothing was marked:\n%w\nImport the columns as text. If each cell is exactly what the order or merchant is called, give --exact", errors.Join(wrong...))
 	}
 	return orders, numbers, nil
 }
@@ -90,8 +129,10 @@ func (s *session) mark(ctx context.Context, orders []gateway.OrderStatus, lines 
 		return usage("nothing was marked:\n%w", refusals)
 	case errors.Is(err, gateway.ErrInvalidArgument):
 		return usage("nothing was marked: %s", otherKind)
+	case errors.Is(err, sqlguard.ErrUnanswered):
+		return fmt.Errorf("%d orders were marked, and up to 200 others may be; run it again: %w", marked, err)
 	case err != nil:
-		return fmt.Errorf("%d orders were marked; run it again: %w", marked, err)
+		return fmt.Errorf("%d orders were marked: %w", marked, err)
 	}
 	return s.printDone(markedRecord{marked, len(orders) - marked, dryRun})
 }

@@ -22,8 +22,8 @@ func (s *session) ordersCommand() *cobra.Command {
 	c.Long = `Lists the orders whose invoice may exist or not, and ends them when a person has found out which.
 
 The database is the shop's, in the variable ` + envDB + `. It is postgres://user@host:5432/database,
-mysql://user@host:3306/database or sqlite:PATH. A password is in the first two, in PGPASSWORD
-or in ~/.pgpass.`
+mysql://user@host:3306/database or sqlite:PATH, with settings of the driver after a question mark,
+or what the shop's own driver is given. A password is in the first two, in PGPASSWORD or in ~/.pgpass.`
 	c.PersistentFlags().StringVar(&s.table, "table", sqlguard.DefaultTable, "the `name` of the table")
 	c.AddCommand(s.pendingCommand(), s.showCommand(), s.resolveCommand(), s.markCommand(), s.forgetCommand(), s.pruneCommand(), s.migrateCommand())
 	return c
@@ -117,31 +117,12 @@ func (s *session) writeCSV(records []orderRecord) error {
 			r.Request.Price.String(), r.Request.Amount.String(), r.Request.BaseCurrency, r.Request.CoinSymbol, r.Request.NetworkName,
 		}
 		for i := range row {
-			row[i] = guarded(printable(row[i]))
+			row[i] = cellOf(row[i])
 		}
 		_ = to.Write(row) // likewise
 	}
 	to.Flush()
 	return to.Error()
-}
-
-// formulas are the characters that begin a formula.
-const formulas = "=+-@\t\r"
-
-// guarded returns a cell that no spreadsheet takes for a formula.
-func guarded(cell string) string {
-	if cell != "" && strings.Contains(formulas, cell[:1]) {
-		return "'" + cell
-	}
-	return cell
-}
-
-// unguarded returns what guarded was given.
-func unguarded(cell string) string {
-	if len(cell) > 1 && cell[0] == '\'' && strings.Contains(formulas, cell[1:2]) {
-		return cell[1:]
-	}
-	return cell
 }
 
 func (s *session) showCommand() *cobra.Command {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -22,13 +23,15 @@ func (s *session) resolveCommand() *cobra.Command {
 orders of a file, or for one.
 
 FILE comes from orders pending -o csv. Write exists or absent into its column finding, or nothing if you
-do not know yet. An optional column invoice has the invoice of an existing order, as JSON. If any
-row is wrong, or cannot be applied, nothing is changed.
+do not know yet. The column invoice may have the invoice of an existing order, as JSON. In a
+spreadsheet, import every column as text: a row is wrong if its order or merchant is not that of its
+token. If any row is wrong, nothing is changed.
 
 After exists the order is created, and later calls get the invoice if it is given. After absent the
-next call sends the order. Absent is refused for an order that was listed before the time in
-absent_from: list it again then, and look it up again. A finding is refused if the order was sent
-again since it was listed.`,
+next call sends the order. Absent is too early for an order that was listed before the time in
+absent_from: it is left, and the others are recorded; list it again then, and look it up again. The
+exit code is 6 if there is one. A finding is refused if the order was sent again since it was listed.
+The same finding once more changes nothing.`,
 		Example: `  gateway orders resolve --from findings.csv --by anna --dry-run
   gateway orders resolve --token TOKEN --exists --by anna --note "invoice 4711"`,
 	}
@@ -70,7 +73,7 @@ again since it was listed.`,
 		if err != nil {
 			return err
 		}
-		return s.resolve(ctx, []sqlguard.Resolution{{Order: o, Finding: f}}, nil, 0, *dryRun)
+		return s.resolve(ctx, findings{all: []sqlguard.Resolution{{Order: o, Finding: f}}}, *dryRun)
 	})
 }
 
@@ -78,36 +81,66 @@ again since it was listed.`,
 type resolvedRecord struct {
 	Exist  int  `json:"exist"`
 	Absent int  `json:"absent"`
-	Left   int  `json:"left"` // rows without a finding
+	Early  int  `json:"early"` // too early to be absent
+	Left   int  `json:"left"`  // rows without a finding
 	DryRun bool `json:"dryRun"`
 }
 
-// resolve records findings, all or none. The lines are those of a file.
-func (s *session) resolve(ctx context.Context, all []sqlguard.Resolution, lines []int, left int, dryRun bool) error {
+// The findings of a file, or of one token.
+type findings struct {
+	all   []sqlguard.Resolution
+	lines []int // of each; nil without a file
+	left  int   // rows without a finding
+}
+
+// resolve records the findings that are not too early: all of these, or none.
+func (s *session) resolve(ctx context.Context, f findings, dryRun bool) error {
 	guard, err := s.guard(ctx)
 	if err != nil {
 		return err
 	}
-	if dryRun {
-		err = guard.CheckAll(ctx, all)
-	} else {
-		err = guard.ResolveAll(ctx, all)
+	total := len(f.all)
+	early, err := f.takeEarly(guard.CheckAll(ctx, f.all))
+	if err == nil && !dryRun {
+		err = guard.ResolveAll(ctx, f.all)
 	}
-	if refusals := onLines(err, lines); refusals != nil {
-		return fmt.Errorf("nothing was changed:\n%w\nList these orders again with gateway orders pending or show, and look them up again", refusals)
-	}
-	if err != nil {
+	switch refused := onLines(err, f.lines); {
+	case refused != nil:
+		return fmt.Errorf("nothing was changed:\n%w\nList these orders again with gateway orders pending or show, and look them up again", refused)
+	case errors.Is(err, sqlguard.ErrUnanswered):
 		return fmt.Errorf("the findings may have been recorded or not, all of them or none; run it again with --dry-run to see: %w", err)
+	case err != nil:
+		return fmt.Errorf("nothing was changed: %w", err)
 	}
-	done := resolvedRecord{Left: left, DryRun: dryRun}
-	for _, one := range all {
+	done := resolvedRecord{Early: total - len(f.all), Left: f.left, DryRun: dryRun}
+	for _, one := range f.all {
 		if one.Finding.Exists {
 			done.Exist++
 		} else {
 			done.Absent++
 		}
 	}
-	return s.printDone(done)
+	if err := s.printDone(done); err != nil || early == nil {
+		return err
+	}
+	return fmt.Errorf("%w:\n%w\nList these orders again after that time, and look them up again", errLeft, early)
+}
+
+// takeEarly removes the findings that are too early, and returns why they are refused: all that are, or the error is returned.
+func (f *findings) takeEarly(err error) (early, failure error) {
+	refusals := refusalsOf(err)
+	isOther := func(r *sqlguard.RefusedError) bool { return !errors.Is(r, gateway.ErrTooEarly) }
+	if len(refusals) == 0 || slices.ContainsFunc(refusals, isOther) {
+		return nil, err
+	}
+	early = onLines(err, f.lines)
+	for _, r := range slices.Backward(refusals) {
+		f.all = slices.Delete(f.all, r.Index, r.Index+1)
+		if f.lines != nil {
+			f.lines = slices.Delete(f.lines, r.Index, r.Index+1)
+		}
+	}
+	return early, nil
 }
 
 // orderOf returns the order of a token.
@@ -121,40 +154,29 @@ func orderOf(token string) (gateway.OrderStatus, error) {
 
 // resolveFile records the findings of a file. The finding f has what all of them share.
 func (s *session) resolveFile(ctx context.Context, name string, f gateway.Finding, dryRun bool) error {
-	rows, err := s.readLines(name, 2, "token", "finding", "invoice", "order")
+	rows, err := s.readLines(name, 4, "token", "finding", "order", "merchant", "invoice")
 	if err != nil {
 		return err
 	}
-	var all []sqlguard.Resolution
-	var lines []int
+	var found findings
 	var wrong []error
-	left := 0
-	listed := map[string]bool{} // the orders of the file, as pending lists them
-	for _, l := range rows {
-		if o, err := orderOf(l.cells[0]); err == nil {
-			listed[guarded(printable(o.OrderID))] = true
-		}
-	}
 	for _, l := range rows {
 		o, finding, err := rowOf(l, f)
-		if shown := l.cells[3]; err == nil && shown != guarded(printable(o.OrderID)) && listed[shown] {
-			err = fmt.Errorf("the token belongs to another order than %q: a column was sorted by itself; list the orders again", shown)
-		}
 		switch {
 		case err != nil && o.OrderID != "":
 			wrong = append(wrong, &lineError{l.number, fmt.Errorf("order %q: %w", o.OrderID, err)})
 		case err != nil:
 			wrong = append(wrong, &lineError{l.number, err})
 		case finding == nil:
-			left++
+			found.left++
 		default:
-			all, lines = append(all, sqlguard.Resolution{Order: o, Finding: *finding}), append(lines, l.number)
+			found.all, found.lines = append(found.all, sqlguard.Resolution{Order: o, Finding: *finding}), append(found.lines, l.number)
 		}
 	}
 	if len(wrong) > 0 {
-		return usage("nothing was changed:\n%w", errors.Join(wrong...))
+		return usage("nothing was changed:\n%w\nIn a spreadsheet, import every column as text; list the orders again for another file", errors.Join(wrong...))
 	}
-	return s.resolve(ctx, all, lines, left, dryRun)
+	return s.resolve(ctx, found, dryRun)
 }
 
 // rowOf reads a row; the finding is nil if there is none yet.
@@ -162,7 +184,10 @@ func rowOf(l line, found gateway.Finding) (o gateway.OrderStatus, f *gateway.Fin
 	if o, err = orderOf(l.cells[0]); err != nil {
 		return o, nil, err
 	}
-	finding, invoice := strings.ToLower(strings.TrimSpace(l.cells[1])), strings.TrimSpace(l.cells[2])
+	if l.cells[2] != cellOf(o.OrderID) || l.cells[3] != cellOf(o.Merchant) {
+		return o, nil, errors.New("the row shows another order or merchant than its token has: a column was sorted by itself, or a spreadsheet has changed it")
+	}
+	finding, invoice := strings.ToLower(strings.TrimSpace(l.cells[1])), strings.TrimSpace(l.cells[4])
 	switch found.Exists = finding == findsExists; {
 	case finding == "" && invoice == "":
 		return o, nil, nil
@@ -186,20 +211,28 @@ func invoiceOf(text []byte) (json.RawMessage, error) {
 	return text, nil
 }
 
-// onLines returns the refusals that are joined in an error, with their lines if there are any; nil if there is no refusal.
-func onLines(err error, lines []int) error {
+// refusalsOf returns the refusals that are joined in an error, by their index.
+func refusalsOf(err error) (all []*sqlguard.RefusedError) {
 	each := []error{err}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		each = joined.Unwrap()
 	}
-	var all []error
 	for _, one := range each {
-		refusal, ok := errors.AsType[*sqlguard.RefusedError](one)
-		switch {
-		case ok && lines != nil:
-			all = append(all, &lineError{lines[refusal.Index], refusal.Err})
-		case ok:
+		if refusal, ok := errors.AsType[*sqlguard.RefusedError](one); ok {
+			all = append(all, refusal)
+		}
+	}
+	return all
+}
+
+// onLines returns the refusals that are joined in an error, with their lines if there are any; nil if there is no refusal.
+func onLines(err error, lines []int) error {
+	var all []error
+	for _, refusal := range refusalsOf(err) {
+		if lines == nil {
 			all = append(all, refusal.Err)
+		} else {
+			all = append(all, &lineError{lines[refusal.Index], refusal.Err})
 		}
 	}
 	return errors.Join(all...)
