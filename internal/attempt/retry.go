@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -30,27 +31,43 @@ func IsThrottled(status int) bool {
 	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
 }
 
-// After reads the Retry-After of a response: seconds, or a date, which counts from
-// the response's own Date where it has one, so that a wrong local clock does not
-// matter. It is 0 when there is none, or it cannot be read.
+// After reads the Retry-After of a response: seconds, of which a part counts as a whole one, or a date, which counts
+// from the response's own Date where it has one, so that a wrong local clock does not matter. It is 0 when there is
+// none, or it cannot be read.
 func After(h http.Header) time.Duration {
 	text := h.Get("Retry-After")
-	seconds, err := strconv.ParseUint(text, 10, 63)
-	if seconds > uint64(math.MaxInt64/time.Second) {
-		return math.MaxInt64
+	if whole, part, _ := strings.Cut(text, "."); whole != "" && strings.Trim(whole+part, "0123456789") == "" {
+		return atLeast(whole, strings.Trim(part, "0") != "")
 	}
-	if err == nil {
-		return time.Duration(seconds) * time.Second // #nosec G115 -- bounded above
-	}
-	until, err := http.ParseTime(text)
+	until, err := parseTime(text)
 	if err != nil {
 		return 0
 	}
-	now, err := http.ParseTime(h.Get("Date"))
+	now, err := parseTime(h.Get("Date"))
 	if err != nil {
 		now = time.Now()
 	}
 	return max(until.Sub(now), 0)
+}
+
+// atLeast returns so many seconds, or one more: the longest duration if there are too many.
+func atLeast(digits string, more bool) time.Duration {
+	seconds, err := strconv.ParseInt(digits, 10, 64)
+	if more && err == nil {
+		seconds++
+	}
+	if err != nil || seconds > int64(math.MaxInt64/time.Second) {
+		return math.MaxInt64
+	}
+	return time.Duration(seconds) * time.Second
+}
+
+// parseTime reads a date of a header, also with UTC instead of GMT, as Go's own layout for these dates writes it.
+func parseTime(text string) (time.Time, error) {
+	if before, isUTC := strings.CutSuffix(text, " UTC"); isUTC {
+		text = before + " GMT"
+	}
+	return http.ParseTime(text)
 }
 
 // A Policy limits the attempts of a call. Every field is above zero.
