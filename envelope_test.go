@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -57,7 +58,6 @@ func TestEnvelope_broken(t *testing.T) {
 		{"a name twice in a result", "{" + success + `,"result":[{"a":1,"a":1}]}`, "/result/0/a", "duplicate"},
 		{"a name twice in meta", `{"result":RESULT,"meta":{"a":{"b":1,"b":2}}}`, "/meta/a/b", "duplicate"},
 		{"a name twice in an unknown member", `{"result":RESULT,"x":[{"b":1,"b":2}]}`, "/x/0/b", "duplicate"},
-		{"a lone surrogate in the message", `{"message":"a\ud800","result":RESULT}`, "/message", "surrogate"},
 	} {
 		forEach(t, tt.name, func(t *testing.T, s subject) {
 			assertNotUnderstood(t, s, strings.ReplaceAll(tt.body, "RESULT", s.result), tt.pointer, tt.reason)
@@ -106,6 +106,53 @@ func TestEnvelope_lenient(t *testing.T) {
 			assert.Equal(t, s.result, string(response.Result))
 		})
 	}
+}
+
+// A character that is not Unicode costs the text that it is in. Wherever it is, a result has no mended text beside Raw,
+// which is valid JSON; a response of which only its own text is bad is read, with one drift.
+func TestEnvelope_character(t *testing.T) {
+	t.Parallel()
+	forEach(t, "in each place", func(t *testing.T, s subject) {
+		body := strings.Replace(s.body(), `"meta":{}`, `"note":"abc"`, 1)
+		for at := range body {
+			bad := body[:at] + "\xff" + body[at+1:]
+			if at%2 == 1 {
+				bad = body[:at] + `\ud83d` + body[at:]
+			}
+			result, err := s.call(t.Context(), cannedClient(t, s.status, bad))
+			assertInvariants(t, result, err)
+			if err != nil {
+				continue
+			}
+			switch got := result.(type) {
+			case *gateway.ExchangeRates:
+				require.True(t, utf8.Valid(got.Raw) && json.Valid(got.Raw))
+				got.Raw, got.Skipped = nil, nil
+			case *gateway.Balance:
+				require.True(t, utf8.Valid(got.Raw) && json.Valid(got.Raw))
+				got.Raw, got.Skipped = nil, nil
+			case *gateway.Invoice:
+				require.True(t, utf8.Valid(got.Raw) && json.Valid(got.Raw))
+				address, _ := got.Text("address", "payAddress", "id", "invoiceId")
+				require.NotContains(t, address, "\ufffd")
+				got.Raw = nil
+			}
+			require.NotContains(t, invariant.Dump(result), "\ufffd", bad)
+		}
+	})
+	forEach(t, "in a text that nobody reads", func(t *testing.T, s subject) {
+		for _, bad := range []string{"\xe9", `\ud83d`, `a \udc00 b \ud83d`} {
+			var drift []gateway.Drift
+			c := cannedClient(t, s.status, strings.Replace(s.body(), `"meta":{}`, `"meta":{},"note":"`+bad+`"`, 1),
+				gateway.WithObserver(gateway.Observer{Drift: func(_ context.Context, d gateway.Drift) { drift = append(drift, d) }}))
+			_, err := s.call(t.Context(), c)
+			require.NoError(t, err)
+			assert.Equal(t, []gateway.Drift{
+				{Operation: s.op, Pointer: "/note", Kind: gateway.DriftUnexpectedValue, Reason: "has a character that is not Unicode"},
+				{Operation: s.op, Pointer: "/note", Kind: gateway.DriftUnknownField},
+			}, drift)
+		}
+	})
 }
 
 // The result of an error is nil unless the whole of it is there.

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"time"
+	"unicode"
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -107,42 +108,62 @@ func (i *Invoice) Decode(v any) error {
 
 // Text looks for a text or a number in Raw, at any depth, by the names of members, and returns the value of the
 // first name that it finds. If several members have that name, the one nearest to the top counts. Text reports false
-// if several are equally near and differ, or if the text is empty. A number keeps its digits, but never has an
-// exponent: 1.0e-8 is 0.00000001. A number that would be longer than 128 bytes is not found.
+// if several are equally near and differ, or if the text is empty or has a U+FFFD, which stands for a character that
+// was lost. A number keeps its digits, but never has an exponent: 1.0e-8 is 0.00000001. A number that would be longer
+// than 128 bytes is not found.
 func (i *Invoice) Text(names ...string) (string, bool) {
 	var tree doc.Doc
 	_ = tree.Parse(i.Raw, redact.Redactor{}, doc.MaxListing) // the values before an error count
 	for _, name := range names {
-		var found doc.Node
-		differ := false
-		for n := range tree.Root().All() {
-			kind := n.Kind()
-			switch {
-			case !n.IsNamed(name) || kind != '"' && kind != '0' || !found.IsZero() && n.Depth() > found.Depth():
-			case found.IsZero() || n.Depth() < found.Depth():
-				found, differ = n, false
-			case plainText(n) != plainText(found):
-				differ = true
+		for level := []doc.Node{tree.Root()}; len(level) > 0; level = below(level) {
+			if text, found := textIn(level, name); found {
+				return text, text != ""
 			}
-		}
-		if !found.IsZero() {
-			text := plainText(found)
-			if differ {
-				text = ""
-			}
-			return text, text != ""
 		}
 	}
 	return "", false
+}
+
+// textIn returns the text of the members of values that have a name: "" if they differ, or if it cannot be shown. It
+// reports whether there is one.
+func textIn(values []doc.Node, name string) (text string, found bool) {
+	for _, value := range values {
+		for n := range value.Parts() {
+			kind := n.Kind()
+			switch {
+			case !n.IsNamed(name) || kind != '"' && kind != '0':
+			case !found:
+				text, found = plainText(n), true
+			case plainText(n) != text:
+				return "", true
+			}
+		}
+	}
+	return text, found
+}
+
+// below returns the objects and arrays in values.
+func below(values []doc.Node) (all []doc.Node) {
+	for _, value := range values {
+		for n := range value.Parts() {
+			if kind := n.Kind(); kind == '{' || kind == '[' {
+				all = append(all, n)
+			}
+		}
+	}
+	return all
 }
 
 // maxPlainNumber is how long a number is without its exponent, in bytes.
 const maxPlainNumber = 128
 
 // plainText returns a text or a number, without an exponent: a wallet reads 1.0e-8 as 1, or not at all. It returns
-// "" for a number that would be too long.
+// "" for a number that would be too long, and for a text that has lost a character.
 func plainText(n doc.Node) string {
 	text := n.Scalar()
+	if isMended(text) {
+		return ""
+	}
 	if n.Kind() != '0' || !strings.ContainsAny(text, "eE") {
 		return text
 	}
@@ -174,6 +195,10 @@ func WithInvoiceDecoder(decode func(body json.RawMessage) (InvoiceDetails, error
 		return nil
 	}
 }
+
+// isMended reports whether a text has lost a character, which the client or the service has read as U+FFFD: it is no
+// address, and no link.
+func isMended(text string) bool { return strings.ContainsRune(text, unicode.ReplacementChar) }
 
 // CreateInvoice creates the invoice of an order. It sends at most one. After an error, [OutcomeOf] says
 // what the error means for the order. After [OutcomeUnknown] an invoice may exist: call again if
@@ -272,6 +297,8 @@ func (o *order) decodeInvoice(raw json.RawMessage) (*InvoiceDetails, error) {
 		err = sanitize(err, o.redactor)
 	case details.ID == "" && details.Address == "" && details.PaymentURL == "":
 		err = errNoDetails
+	case isMended(details.ID + details.Address + details.Tag + details.PaymentURL):
+		err = errors.New("what it returned has a character that is not Unicode")
 	case !money.Representable(details.Amount):
 		err = errors.New("the amount is not an amount of money")
 	default:

@@ -95,13 +95,27 @@ func TestInvoice_Text(t *testing.T) {
 		{"a text", `"id"`, []string{"id"}, ""},
 		{"no result", ``, []string{"id"}, ""},
 
-		{"half a character", `{"a":"\ud800"}`, []string{"a"}, ""},
+		{"half a character", `{"a":"\ud800","b":"x"}`, []string{"a", "b"}, ""},
+		{"a character that the service has lost", `{"a":"T\ufffd"}`, []string{"a"}, ""},
+		{"half a character elsewhere", `{"a":"\ud800","b":"x"}`, []string{"b"}, "x"},
 		{"a text that does not end", `{"a":"x`, []string{"a"}, ""},
 	} {
 		got, found := (&gateway.Invoice{Raw: []byte(tt.result)}).Text(tt.names...)
 		assert.Equal(t, tt.want, got, tt.name)
 		assert.Equal(t, tt.want != "", found, tt.name)
 	}
+}
+
+// However deep and however often a name is there, a member is looked at once.
+func TestInvoice_Text_deep(t *testing.T) {
+	t.Parallel()
+	const depth, width = 9_000, 40_000
+	deep := strings.Repeat(`{"a":`, depth) + `{"n":"x","list":[` + strings.Repeat(`{"address":"y"},`, width) + `{}]}` + strings.Repeat("}", depth)
+	invoice := &gateway.Invoice{Raw: []byte(deep)}
+	got, found := invoice.Text("none", "address")
+	assert.Equal(t, []any{"y", true}, []any{got, found})
+	got, _ = invoice.Text("n")
+	assert.Equal(t, "x", got)
 }
 
 // I-124
@@ -474,6 +488,8 @@ func TestWithInvoiceDecoder(t *testing.T) {
 		{"an error", enveloped(fields), fields, failing, nil, failed},
 		{"nothing that identifies an invoice", enveloped(fields), fields, none, nil, "it returned no ID, Address or PaymentURL"},
 		{"no amount of money", enveloped(fields), fields, huge, nil, "the amount is not an amount of money"},
+		{"half a character in the address", enveloped(`{"address":"r\ud83d"}`), `{"address":"r\ufffd"}`, decodeInvoice, nil, "is not Unicode"},
+		{"half a character elsewhere", enveloped(`{"address":"r9","b":"\ud83d"}`), `{"address":"r9","b":"\ufffd"}`, decodeInvoice, &details{Address: "r9"}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

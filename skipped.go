@@ -53,7 +53,7 @@ var (
 )
 
 // coinOf finds the symbol of a record's coin: under one of the usual names, in a record of the coin, or as the
-// name of the record itself. Two different symbols are an error.
+// name of the record itself. Two different symbols are an error, and one that has lost a character is none.
 func coinOf(record doc.Node) (symbol string, err error) {
 	if name := record.Name(); isSymbol(name) {
 		symbol = name
@@ -66,16 +66,21 @@ func coinOf(record doc.Node) (symbol string, err error) {
 		}
 		symbol = cmp.Or(symbol, text)
 	}
-	if symbol == "" {
+	if symbol == "" || isMended(symbol) {
 		return "", errNoCoin
 	}
 	return symbol, nil
 }
 
-// networkOf finds the name of a record's network: as text, or in a record of the network.
+// networkOf finds the name of a record's network: as text, or in a record of the network. It returns "" for none, and
+// for one that has lost a character.
 func networkOf(record doc.Node) string {
 	m := record.Member(networkNames...)
-	return cmp.Or(m.Text(), m.Member("name").Text())
+	name := cmp.Or(m.Text(), m.Member("name").Text())
+	if isMended(name) {
+		return ""
+	}
+	return name
 }
 
 // isSymbol reports whether a name can be a symbol, which is documented to be in upper

@@ -52,6 +52,41 @@ func TestClient_WaitWithdrawal_callOptions(t *testing.T) {
 	})
 }
 
+// A bad character in a text that nobody needs does not keep a wait from its end, and one in the destination does not
+// hide the status.
+func TestClient_WaitWithdrawal_character(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for _, tt := range []struct {
+			status, old, bad string
+			want             error // nil for the withdrawal
+		}{
+			{"COMPLETED", `{`, `{"note":"\ud83d",`, nil},
+			{"COMPLETED", `{`, "{\"note\":\"caf\xe9\",", nil},
+			{"FAILED", `{`, `{"note":"\ud83d",`, gateway.ErrWithdrawalFailed},
+			{"FAILED", `TXYZ`, `TX\ud83d`, gateway.ErrWithdrawalFailed},
+			{"COMPLETED", `TXYZ`, "TX\xff", gateway.ErrInvalidArgument},
+		} {
+			p := scriptedClient(t, withdrawalWith("PENDING", tt.status, tt.old, tt.bad))
+			got, err := p.client.WaitWithdrawal(t.Context(), requestID, gateway.WaitOptions{})
+			assert.Len(t, p.at, 1, "the wait has ended")
+			if tt.want == nil {
+				require.NoError(t, err)
+				assert.Equal(t, "TXYZ", got.Destination)
+				continue
+			}
+			require.Error(t, err)
+			assert.Nil(t, got)
+			assert.Equal(t, gateway.WithdrawalStatus(tt.status), gateway.WithdrawalStatusOf(err))
+			if tt.status == "FAILED" {
+				assert.ErrorIs(t, err, tt.want)
+			} else {
+				assert.ErrorContains(t, err, "/result/destination: \"TX\ufffd\" has a character that is not Unicode")
+			}
+		}
+	})
+}
+
 // The waits lie between the intervals of the options, and grow from the first to the second.
 // I-151
 func TestClient_WaitWithdrawal_Intervals(t *testing.T) {

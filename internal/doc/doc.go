@@ -1,9 +1,9 @@
 // Package doc reads a JSON text strictly, once, and within bounds.
 //
-// [Doc.Parse] reads a text into a tree. A [Node] is a value in it, and knows its place. Duplicate
-// names, invalid UTF-8 and trailing data are errors. A [Record] fills structs from nodes by their
-// tags: names match exactly, an amount is exact and never missing. Differences that are no errors
-// and records that were skipped are kept as notes.
+// [Doc.Parse] reads a text into a tree. A [Node] is a value in it, and knows its place. Trailing data is
+// an error. A character that is not Unicode is read as U+FFFD, and noted. A [Record] fills structs from
+// nodes by their tags: names match exactly, an amount is exact and never missing, and no text has a
+// U+FFFD. Differences that are no errors and records that were skipped are kept as notes.
 //
 // Texts that a Node returns are free of the keys of the redactor, except those of [Node.Raw].
 package doc
@@ -34,6 +34,7 @@ const (
 var (
 	errEmptyBody = errors.New("the body is empty")
 	errTrailing  = errors.New("there is more after the end")
+	errCharacter = errors.New("has a character that is not Unicode")
 )
 
 // An Error says why and where a text cannot be read. It is not itself an error.
@@ -82,13 +83,30 @@ type value struct {
 }
 
 // Parse reads a text, which must not change as long as d is in use. One with more values than most, at all
-// depths together, is an error. After an error d has the values that were read before it.
-func (d *Doc) Parse(text []byte, keys redact.Redactor, most int) *Error {
+// depths together, is an error, and so are duplicate names without [jsontext.AllowDuplicateNames]. After an
+// error d has the values that were read before it.
+func (d *Doc) Parse(text []byte, keys redact.Redactor, most int, opts ...jsontext.Options) *Error {
+	wrong := d.parse(text, keys, most, opts)
+	if wrong == nil || !wrong.Syntax {
+		return wrong
+	}
+	mended := mend(text)
+	if mended == nil {
+		return wrong
+	}
+	place := wrong.Pointer
+	if wrong = d.parse(mended, keys, most, opts); wrong == nil {
+		d.notes = append(d.notes, Note{Kind: UnexpectedValue, Error: Error{Pointer: place, Err: errCharacter}})
+	}
+	return wrong
+}
+
+func (d *Doc) parse(text []byte, keys redact.Redactor, most int, opts []jsontext.Options) *Error {
 	d.Reset()
 	d.text, d.keys, d.most = text, keys, most
 	d.values = slices.Grow(d.values[:0], min(expectedValues(text), most))
 	d.buffer = *bytes.NewBuffer(text)
-	d.json.Reset(&d.buffer)
+	d.json.Reset(&d.buffer, opts...)
 	err := d.read()
 	if err == nil {
 		if _, end := d.json.ReadToken(); end != io.EOF {

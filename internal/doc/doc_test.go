@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -30,8 +31,8 @@ func TestDoc_Parse_syntax(t *testing.T) {
 		{"an end of nothing", `}`, "", "invalid character '}'"},
 		{"a name twice, once in escapes", `{"a":1,"\u0061":2}`, "/a", "duplicate object member name"},
 		{"a depth of 10,001", `{"a":` + deep(10_000) + "}", "/a" + strings.Repeat("/0", 511), "depth"},
-		{"a broken byte", "{\"a\":[{\"b\":\"\xff\"}]}", "/a/0/b", "invalid UTF-8"},
-		{"a lone surrogate", `{"a":"x\ud800"}`, "/a", "invalid surrogate pair"},
+		{"a broken byte outside of a text", "{\"a\":[\xff]}", "/a/0", "invalid character"},
+		{"a broken byte and a name twice", "{\"b\":\"\xff\",\"a\":1,\"a\":2}", "/a", "duplicate object member name"},
 		{"a byte-order mark", "\ufeff{}", "", "invalid character"},
 		{"a control character in a text", "{\"a\":\"x\ny\"}", "/a", "invalid character"},
 		{"a key as a name", `{"` + canary + `":nope}`, "/[REDACTED]", "invalid character"},
@@ -46,6 +47,36 @@ func TestDoc_Parse_syntax(t *testing.T) {
 			assert.True(t, n.Raw() == nil || n.Raw().IsValid(), "%.99s", n.Raw())
 		}
 	}
+}
+
+// A character that is not Unicode is read as U+FFFD, noted once, and in no text of a record.
+func TestDoc_Parse_characters(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"{\"a\":[{\"b\":\"\xff\"}]}":                                      "{\"a\":[{\"b\":\"\ufffd\"}]}",
+		"{\"a\":[{\"b\":\"\xe2\x82\"},\"\xe2\x82\xac\"]}":                 "{\"a\":[{\"b\":\"\ufffd\"},\"\u20ac\"]}",
+		`{"a":[{"b":"x\ud800"}]}`:                                         `{"a":[{"b":"x\ufffd"}]}`,
+		`{"a":[{"b":"\udc00\ud83d"}]}`:                                    `{"a":[{"b":"\ufffd\ufffd"}]}`,
+		`{"a":[{"b":"\ud83dx\ud83d\ude00\\ud83d\ud83d\u0041"},"\ud83d"]}`: `{"a":[{"b":"\ufffdx\ud83d\ude00\\ud83d\ufffd\u0041"},"\ufffd"]}`,
+	} {
+		n := parsed(t, text)
+		assert.Equal(t, want, string(n.JSON()))
+		assert.Equal(t, []string{"unexpected /a/0/b: has a character that is not Unicode"}, notes(n.Doc()))
+	}
+	assert.False(t, parsed(t, "{\"\xff\":1}").Member("\ufffd").IsZero())
+	for _, text := range []string{`{"v":"TX\ud83d"}`, "{\"v\":\"TX\xff\"}", "{\"v\":\"TX\ufffd\"}"} {
+		_, wrong := doc.RecordOf[box[string]]().One(parsed(t, text), "")
+		assertError(t, wrong, "/v", "has a character that is not Unicode")
+	}
+}
+
+// A name may be there twice if the caller says so.
+func TestDoc_Parse_duplicates(t *testing.T) {
+	t.Parallel()
+	var d doc.Doc
+	require.Nil(t, d.Parse([]byte(`{"a":1,"b":{"c":"\ud83d","c":2},"a":3}`), keys(), doc.MaxListing, jsontext.AllowDuplicateNames(true)))
+	assert.Equal(t, 3, d.Root().Len())
+	require.NotNil(t, d.Parse([]byte(`{"a":1,"a":3}`), keys(), doc.MaxListing), "only for that text")
 }
 
 // Values before an error can be used, those that lack their end have no JSON.
@@ -148,7 +179,6 @@ func TestNode(t *testing.T) {
 	e := root.Member("c/d").Member("e")
 	assert.Equal(t, 5, root.Len())
 	assert.Equal(t, 2, e.Len())
-	assert.Equal(t, 2, e.Depth())
 	for range root.Parts() {
 		break // a caller may stop
 	}
@@ -161,7 +191,6 @@ func TestNode(t *testing.T) {
 		assert.Equal(t, tt.want, root.Member(tt.names...).Pointer())
 	}
 	assert.True(t, e.Member("0").IsZero(), "an element has no name")
-	assert.Equal(t, 0, root.Depth())
 
 	amount, err := root.Member("s").Amount()
 	require.NoError(t, err)
@@ -173,7 +202,7 @@ func TestNode(t *testing.T) {
 	assert.Nil(t, none.Raw())
 	assert.Nil(t, none.JSON())
 	assert.Empty(t, none.Name()+none.Text()+none.Scalar()+none.Pointer())
-	assert.Zero(t, none.Len()+none.Depth())
+	assert.Zero(t, none.Len())
 	assert.True(t, none.Member("a").IsZero())
 	assert.Empty(t, slices.Collect(none.All()))
 	assert.False(t, none.Holds())

@@ -1,6 +1,7 @@
 package doc
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"iter"
@@ -89,14 +90,6 @@ func (n Node) Len() (count int) {
 	return count
 }
 
-// Depth returns how many values contain this one.
-func (n Node) Depth() (depth int) {
-	for up := n.value().parent; n.doc != nil && up >= 0; up = n.doc.values[up].parent {
-		depth++
-	}
-	return depth
-}
-
 // Member returns the member of an object with the first of the names that is there.
 func (n Node) Member(names ...string) (found Node) {
 	for m := range n.Parts() {
@@ -162,6 +155,11 @@ func (n Node) Text() string {
 
 // Is reports whether the value is a string of this text.
 func (n Node) Is(text string) bool { return n.Kind() == '"' && string(unquote(n.Raw())) == text }
+
+// Contains reports whether the value is a string with this text in it.
+func (n Node) Contains(text string) bool {
+	return n.Kind() == '"' && bytes.Contains(unquote(n.Raw()), []byte(text))
+}
 
 // Beginning returns at most limit bytes of the text of a string. Only so much of a long one is searched
 // for keys.

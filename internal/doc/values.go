@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/shopspring/decimal"
 
@@ -25,7 +26,11 @@ func readText(_ *reading, n Node, into reflect.Value) *fault {
 	if kind := n.Kind(); kind != '"' {
 		return n.fault(notA{kind, KindName('"')})
 	}
-	into.SetString(n.Text())
+	text := n.Text()
+	if strings.ContainsRune(text, unicode.ReplacementChar) {
+		return n.fault(errCharacter)
+	}
+	into.SetString(text)
 	return nil
 }
 
