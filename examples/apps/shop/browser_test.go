@@ -167,7 +167,7 @@ func (tb *tab) click(element string) {
 func (tb *tab) order(coin, network string) {
 	tb.t.Helper()
 	tb.waitFor(choosing)
-	tb.click(fmt.Sprintf("//label[@class='offer'][.//strong=%q][.//small=%q]", coin, "on "+network))
+	tb.click(fmt.Sprintf("//div[@class='offer'][.//strong=%q]//label[normalize-space()=%q]", coin, "on "+network))
 	tb.eval(`document.getElementById("email").value = "ida@shop.example"; 0`)
 	tb.click(`//button[.="Order and pay"]`)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/gatewaytest"
 	"github.com/cryptogw/gateway/pricing"
 )
 
@@ -81,6 +82,9 @@ func (s *shop) pay(w http.ResponseWriter, r *http.Request, o order) error {
 		if err := s.orders.setEmail(r.Context(), o.ID, email); err != nil {
 			return err
 		}
+		if s.demo != nil && r.PostFormValue("lose") != "" {
+			s.demo.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultCommitThenDrop())
+		}
 		_, err = s.client.CreateInvoice(r.Context(), request) // which a buyer who closes the page does not cut off
 		s.logger.InfoContext(r.Context(), "invoice", "order", o.ID, "outcome", gateway.OutcomeOf(err), "error", err)
 	}
@@ -144,14 +148,33 @@ func (s *shop) quote(ctx context.Context, p product) (all []offer, err error) {
 	return all, nil
 }
 
+// A coinOffer is what a price is in a coin. The buyer chooses a network.
+type coinOffer struct {
+	Coin     gateway.Coin
+	Amount   decimal.Decimal
+	Networks []offer
+}
+
+// byCoin groups offers of one coin at one amount.
+func byCoin(offers []offer) (all []coinOffer) {
+	for _, o := range offers {
+		i := slices.IndexFunc(all, func(c coinOffer) bool { return c.Coin.Symbol == o.Pair.Coin.Symbol && c.Amount.Equal(o.Amount) })
+		if i < 0 {
+			i, all = len(all), append(all, coinOffer{Coin: o.Pair.Coin, Amount: o.Amount})
+		}
+		all[i].Networks = append(all[i].Networks, o)
+	}
+	return all
+}
+
 // An offersPage is the page on which the buyer chooses a coin.
 type offersPage struct {
 	Order         order
 	Product       product
-	Offers        []offer
+	Coins         []coinOffer
 	Chosen, Email string // of the form
 	Problem       string // with the form that was sent
-	Again         bool   // whether the last choice was not ordered
+	Before        string // what became of the last choice; "" for none
 }
 
 // showOffers shows the offers for an order that can be sent. The problem with the form is nil for none.
@@ -161,12 +184,29 @@ func (s *shop) showOffers(w http.ResponseWriter, r *http.Request, o order, statu
 	if err != nil {
 		return err
 	}
-	page := offersPage{Order: o, Product: p, Offers: offers, Chosen: r.PostFormValue("pair"), Email: cmp.Or(r.PostFormValue("email"), o.Email)}
+	page := offersPage{Order: o, Product: p, Coins: byCoin(offers), Chosen: r.PostFormValue("pair"), Email: cmp.Or(r.PostFormValue("email"), o.Email)}
 	code := http.StatusOK
 	if wrong != nil {
 		page.Problem, code = wrong.text, wrong.status
 	} else {
-		page.Again = status.Attempts > 0
+		page.Before = whatBecame(status)
 	}
 	return s.render(w, r, code, "offers", "Choose how to pay", page)
+}
+
+// whatBecame says why the last choice was not ordered, and what to do; "" if there was none. Only some refusals are about
+// the coin.
+func whatBecame(status gateway.OrderStatus) string {
+	last := status.Record
+	choice := last.Request.CoinSymbol + " on " + last.Request.NetworkName
+	switch {
+	case status.Attempts == 0:
+		return ""
+	case last.Outcome == gateway.OutcomeRejected && (last.StatusCode == http.StatusBadRequest || last.StatusCode == http.StatusUnprocessableEntity):
+		return "The payment service did not accept " + choice + ". Nothing was ordered, and there is nothing to pay. Please choose another coin."
+	case last.Outcome == gateway.OutcomeRejected, last.Outcome == gateway.OutcomeNotSent:
+		return "Payments are not available at the moment: " + choice + " was not ordered, and there is nothing to pay. Please try again later."
+	default: // a person has found that it has no invoice
+		return "Your last choice, " + choice + ", was not ordered, and there is nothing to pay. Please choose again."
+	}
 }

@@ -20,11 +20,15 @@ const mostOrders = 100
 // An orderRow is an order in the merchant's list.
 type orderRow struct {
 	orderPage
+	Refused bool  // whether the gateway has refused the last choice
 	Trouble error // why the buyer is not told how to pay; nil if they are
 }
 
 // Label returns the words of a state for the merchant.
 func (r orderRow) Label() string {
+	if r.Refused {
+		return "Refused"
+	}
 	return map[string]string{
 		"choose": "Not ordered", "expired": "Not ordered", "sending": "Being sent", "unknown": "To look up", "pay": "Waiting for payment",
 		"nodetails": "Write to the buyer", "late": "Too late to pay", "paid": "Paid",
@@ -49,7 +53,7 @@ func (s *shop) showOrders(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		row := orderRow{orderPage: newOrderPage(o, status)}
+		row := orderRow{orderPage: newOrderPage(o, status), Refused: status.State == gateway.OrderFree && status.Record.Outcome == gateway.OutcomeRejected}
 		if row.View == "nodetails" {
 			_, row.Trouble = detailsOf(status)
 		}

@@ -99,7 +99,7 @@ func TestShowUnknown(t *testing.T) {
 	h.pay(order, "LTC")
 	p := h.do("GET", server+"/admin/unknown", nil, asMerchant)
 	for _, text := range []string{
-		path.Base(order), "ida@shop.example", "18 usd as 0.2532358 LTC on Litecoin", "status 500", `value="absent" required disabled`, `&lt;script&gt;`,
+		path.Base(order), "ida@shop.example", "$18.00 as 0.2532358 LTC on Litecoin", "status 500", `value="absent" required disabled`, `&lt;script&gt;`,
 	} {
 		p.has(t, text)
 	}
@@ -120,12 +120,12 @@ func TestShowOrders(t *testing.T) {
 	h.pay(h.order(server, "print"), "BTC")
 	p := h.do("GET", server+"/admin", nil, asMerchant)
 	p.has(t, "1 to look up at the gateway")
-	assert.Equal(t, []string{"Not ordered", "To look up", "Waiting for payment"}, labels(p))
+	assert.Equal(t, []string{"Refused", "To look up", "Waiting for payment"}, labels(p))
 	p = h.do("POST", server+"/admin/paid", url.Values{"order": {path.Base(paid)}, "paid": {"true"}}, asMerchant)
-	assert.Equal(t, []string{"Not ordered", "Paid", "To look up"}, labels(p))
+	assert.Equal(t, []string{"Paid", "Refused", "To look up"}, labels(p))
 	assert.Equal(t, "Your payment has arrived", h.get(paid).heading())
 	p = h.do("POST", server+"/admin/paid", url.Values{"order": {path.Base(paid)}, "paid": {"false"}}, asMerchant)
-	assert.Equal(t, []string{"Not ordered", "To look up", "Waiting for payment"}, labels(p))
+	assert.Equal(t, []string{"Refused", "To look up", "Waiting for payment"}, labels(p))
 }
 
 // labels returns the states in a list of orders, sorted.

@@ -205,5 +205,8 @@ func (s *shop) showError(w http.ResponseWriter, r *http.Request, err error) {
 
 // formatPrice formats a price in fiat.
 func formatPrice(price decimal.Decimal, currency string) string {
-	return map[string]string{"usd": "$", "eur": "€"}[currency] + price.StringFixed(2)
+	if sign := map[string]string{"usd": "$", "eur": "€"}[currency]; sign != "" {
+		return sign + price.StringFixed(2)
+	}
+	return strings.TrimSpace(price.StringFixed(2) + " " + strings.ToUpper(currency))
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -150,10 +151,11 @@ func TestPurchase(t *testing.T) {
 		again string // the heading after it was pressed again
 		sent  int    // after that
 	}{
-		"a lost response":   {gatewaytest.FaultCommitThenDrop(), checking, "Please do not pay anything yet", checking, 1},
-		"the page of a CDN": {gatewaytest.FaultPage(502), checking, "Please do not pay anything yet", checking, 1},
-		"a refusal":         {gatewaytest.FaultRefuse(400, "not today"), choosing, "Your last choice was not ordered", paying, 2},
-		"an invoice":        {gatewaytest.Fault{}, paying, "invented-address", paying, 1},
+		"a lost response":      {gatewaytest.FaultCommitThenDrop(), checking, "Please do not pay anything yet", checking, 1},
+		"the page of a CDN":    {gatewaytest.FaultPage(502), checking, "Please do not pay anything yet", checking, 1},
+		"a refusal":            {gatewaytest.FaultRefuse(400, "not today"), choosing, "did not accept BTC on Bitcoin", paying, 2},
+		"a refusal of the key": {gatewaytest.FaultRefuse(403, "no"), choosing, "Payments are not available at the moment: BTC on Bitcoin was not ordered", paying, 2},
+		"an invoice":           {gatewaytest.Fault{}, paying, "invented-address", paying, 1},
 	} {
 		h := newHarness(t)
 		server, _ := h.open()
@@ -178,7 +180,7 @@ func TestPurchase_rateMoves(t *testing.T) {
 	server, _ := h.open()
 	h.gw.SetRate("LTC", "90", "80")
 	order := h.order(server, "mug") // $18.00
-	h.get(order).has(t, ">0.2<")
+	h.get(order).has(t, ">0.2 LTC<")
 	h.gw.SetRate("LTC", "72", "64")
 	h.pay(order, "LTC").has(t, `<span id="pay-amount">0.25</span>`)
 	h.gw.SetRate("LTC", "60", "50")
@@ -277,4 +279,32 @@ func TestOpenDatabase(t *testing.T) {
 		require.NoError(t, db.Close())
 	}
 	assert.FileExists(t, file)
+}
+
+// The demo can lose a response, and its invoices expire a day after they were made, by its clock.
+func TestDemo(t *testing.T) {
+	for _, name := range []string{"GATEWAY_BASE_URL", "GATEWAY_API_KEY", "GATEWAY_API_KEY_FILE"} {
+		t.Setenv(name, "")
+	}
+	_, demo := openGateway()
+	defer demo.Close()
+	h := &harness{t, demo, filepath.Join(t.TempDir(), "demo.db"), time.Nanosecond, time.Minute}
+	server, s := h.open()
+	s.demo = demo
+	lost := h.order(server, "mug")
+	h.get(lost).has(t, `name="lose"`)
+	form := url.Values{"email": {"ida@shop.example"}, "pair": {demo.Catalog()[0].ID}, "lose": {"1"}}
+	assert.Equal(t, checking, h.do("POST", lost+"/pay", form, nothing).heading())
+
+	demo.Advance(48 * time.Hour)
+	order := h.order(server, "mug")
+	assert.Equal(t, paying, h.pay(order, "BTC").heading())
+	status, err := s.guard.Order(t.Context(), "", path.Base(order))
+	require.NoError(t, err)
+	details, err := readDetails(status.Record.Invoice)
+	require.NoError(t, err)
+	assert.Greater(t, time.Until(details.ExpiresAt), 71*time.Hour)
+	s.demo = nil
+	form.Set("lose", "1")
+	assert.Equal(t, paying, h.do("POST", h.order(server, "mug")+"/pay", form, nothing).heading(), "no real gateway loses it")
 }
