@@ -21,14 +21,20 @@ type OrderGuard interface {
 	// returns an error, nothing was granted: the guard rolls back any partial record.
 	//
 	// The client asks again while an order is in flight, so a Begin that grants nothing should write
-	// nothing. The client sends nothing after the lease has expired.
+	// nothing. The client sends nothing after the lease has expired. If the caller goes, Begin may run on for up to
+	// 10 seconds; the client then ends what it has granted as not sent.
 	Begin(ctx context.Context, o Order) (Lease, error)
 
 	// End records the outcome of the attempt that o.Attempt names, and returns the order as the guard then
-	// knows it. The client calls it once, before it returns to its caller. A success replaces an unknown
-	// outcome; nothing replaces a success: a further invoice is added to its Others. A success and an unknown
-	// outcome are recorded even if the guard has forgotten the order. The context ends after 10 seconds, not
-	// with the caller's. Observers receive an error of End; the order must then count as unknown.
+	// knows it. A success replaces an unknown outcome; nothing replaces a success: the invoice of another attempt
+	// is added to its Others. A success and an unknown outcome are recorded even if the guard has forgotten the
+	// order. The context ends after 10 seconds, not with the caller's. Observers receive an error of End; the order
+	// must then count as unknown.
+	//
+	// The client calls End again for an attempt if it does not know whether the outcome was recorded: also much
+	// later, and while a later attempt has the lease. An outcome that the attempt already has is recorded once:
+	// a repeated success adds nothing to Others, and a repeated unknown outcome changes nothing and moves no time.
+	// An unknown outcome also changes nothing if a person's finding has ended the attempt.
 	End(ctx context.Context, o Order, r OrderRecord) (OrderRecord, error)
 }
 

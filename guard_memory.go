@@ -22,18 +22,22 @@ const (
 )
 
 // A MemoryGuard is an [OrderGuard] in memory: it knows no other process, and forgets everything at a
-// restart. It remembers every order of unknown outcome, and the latest created orders. It keeps 64 MiB of
-// texts; then the oldest invoices lose theirs, which [Invoice].GuardErr of a replay reports. Clients that
-// share a guard share their orders: name their merchants with [WithMerchant].
+// restart. It remembers every order of unknown outcome, and the latest others that are created or that a person
+// has looked up. It keeps 64 MiB of texts; then the oldest invoices lose theirs, which [Invoice].GuardErr of a
+// replay reports. Clients that share a guard share their orders: name their merchants with [WithMerchant].
+//
+// Calls with and without a merchant do not mix: a call of the other kind than the orders of the guard is refused
+// with an [*ArgumentError].
 //
 // The zero guard is ready to use. It must not be copied.
 type MemoryGuard struct {
-	// Remember is how many created orders are remembered; 0 for 65,536. It must not change.
+	// Remember is how many orders are remembered that are created or were found to be absent; 0 for 65,536.
+	// It must not change.
 	Remember int
 
 	mu       sync.Mutex
 	orders   map[orderKey]*memoryOrder
-	created  []*memoryOrder // the oldest first
+	settled  []*memoryOrder // created, or free with a finding; the oldest first
 	stripped int            // how many of these have lost their texts
 	kept     int            // bytes of texts
 	attempts int64          // that were begun
@@ -47,11 +51,12 @@ func orderKeyOf(merchant, id string) (key orderKey) {
 	return orderKey(sum[:len(key)])
 }
 
-// A memoryOrder is an order that is in flight, created or unknown.
+// A memoryOrder is an order of which there is something to remember.
 type memoryOrder struct {
 	merchant, id string
 	row          orders.Row[OrderRecord]
 	begun        time.Time // when the last attempt began, by the monotonic clock too: the other can be set
+	isSettled    bool
 }
 
 // A lease in memory ends with its process.
@@ -61,6 +66,9 @@ const noExpiry = math.MaxInt64 / 2
 func (g *MemoryGuard) Begin(_ context.Context, o Order) (Lease, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if err := g.checkKind(o.Merchant); err != nil {
+		return Lease{}, err
+	}
 	m, begun := g.order(o.Merchant, o.Key()), time.Now()
 	now := begun.UnixMicro()
 	row, answer := m.row.Begin(orders.Begin[OrderRecord]{
@@ -83,9 +91,12 @@ func (g *MemoryGuard) Begin(_ context.Context, o Order) (Lease, error) {
 func (g *MemoryGuard) End(_ context.Context, o Order, r OrderRecord) (OrderRecord, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if err := g.checkKind(o.Merchant); err != nil {
+		return r, err
+	}
 	m, now := g.order(o.Merchant, o.Key()), time.Now().UnixMicro()
 	attempt := orders.AttemptOf(o.Attempt)
-	if attempt == 0 { // of another guard
+	if attempt == 0 {
 		g.attempts++
 		attempt = g.attempts
 	}
@@ -97,6 +108,28 @@ func (g *MemoryGuard) End(_ context.Context, o Order, r OrderRecord) (OrderRecor
 	return orders.Ended(&m.row, end, now), nil
 }
 
+// checkKind refuses a call with a merchant if the guard has orders without one, and the other way round: an order with
+// a merchant is another one than the same without, and would be sent again. A free order is of no kind.
+func (g *MemoryGuard) checkKind(merchant string) error {
+	for _, m := range g.orders { // all of them are of one kind
+		switch {
+		case m.isSettled && len(m.row.Invoices) == 0:
+			continue
+		case m.merchant == "" && merchant != "":
+			return badKind("names a merchant, and other calls with this guard name none")
+		case m.merchant != "" && merchant == "":
+			return badKind("is missing, and other calls with this guard name a merchant")
+		}
+		return nil
+	}
+	return nil
+}
+
+func badKind(reason string) error {
+	reason += ": name it in every call, in WithDefaults for all calls of a client, or give the clients a guard each"
+	return &ArgumentError{Operation: OpCreateInvoice, Name: "WithMerchant", Reason: reason}
+}
+
 // order returns the order of a merchant: one that was never begun if the guard does not have it.
 func (g *MemoryGuard) order(merchant, id string) *memoryOrder {
 	if m := g.orders[orderKeyOf(merchant, id)]; m != nil {
@@ -105,74 +138,102 @@ func (g *MemoryGuard) order(merchant, id string) *memoryOrder {
 	return &memoryOrder{merchant: strings.Clone(merchant), id: strings.Clone(id), begun: time.Now()}
 }
 
-// keep replaces the row of an order. A free order is not kept.
+// keep replaces the row of an order. An order that is free is kept if there is a finding.
 func (g *MemoryGuard) keep(m *memoryOrder, row orders.Row[OrderRecord]) {
-	if len(m.row.Invoices) == 0 && len(row.Invoices) > 0 {
-		g.created = append(g.created, m)
-	}
 	g.kept += sizeOf(&row) - sizeOf(&m.row)
 	m.row = row
-	key := orderKeyOf(m.merchant, m.id)
-	if row.State(time.Now().UnixMicro()) == orders.Free {
-		delete(g.orders, key)
+	state := row.State(time.Now().UnixMicro())
+	isSettled := state == orders.Created || state == orders.Free && len(row.Findings) > 0
+	switch {
+	case isSettled && !m.isSettled:
+		g.settled = append(g.settled, m)
+	case m.isSettled && !isSettled:
+		g.unlist(m)
+	}
+	m.isSettled = isSettled
+	if state == orders.Free && !isSettled {
+		g.drop(m)
 		return
 	}
 	if g.orders == nil {
 		g.orders = map[orderKey]*memoryOrder{}
 	}
-	g.orders[key] = m
+	g.orders[orderKeyOf(m.merchant, m.id)] = m
 }
 
-// trim keeps the bounds of the guard after a change of an order. If there are too many created orders, the oldest is
-// forgotten; if there are too many texts, the oldest invoices lose theirs, and then what came last loses its body.
+// drop forgets an order.
+func (g *MemoryGuard) drop(m *memoryOrder) {
+	delete(g.orders, orderKeyOf(m.merchant, m.id))
+	g.kept -= sizeOf(&m.row)
+	if m.isSettled {
+		g.unlist(m)
+	}
+}
+
+// unlist removes an order from those that are settled.
+func (g *MemoryGuard) unlist(m *memoryOrder) {
+	i := slices.Index(g.settled, m)
+	if i < g.stripped {
+		g.stripped--
+	}
+	if i == 0 {
+		g.settled[0], g.settled = nil, g.settled[1:]
+	} else {
+		g.settled = slices.Delete(g.settled, i, i+1)
+	}
+}
+
+// trim keeps the bounds of the guard after a change of an order. If there are too many settled orders, the oldest is
+// forgotten; if there are too many texts, the oldest of these lose theirs, and then what came last loses its body.
 func (g *MemoryGuard) trim(m *memoryOrder) {
-	row := m.row
-	if n := len(row.Open); n > maxOpen {
+	if n := len(m.row.Open); n > maxOpen {
+		row := m.row
 		row.Open = slices.Delete(slices.Clone(row.Open), 1, n-maxOpen+1)
 		g.keep(m, row)
 	}
-	if len(g.created) > cmp.Or(g.Remember, defaultRemember) {
-		oldest := g.created[0]
-		g.created[0], g.created, g.stripped = nil, g.created[1:], max(g.stripped-1, 0)
-		g.drop(oldest)
+	if len(g.settled) > cmp.Or(g.Remember, defaultRemember) {
+		g.drop(g.settled[0])
 	}
-	for ; g.kept > maxGuardMemory && g.stripped < len(g.created); g.stripped++ {
-		g.keep(g.created[g.stripped], withoutTexts(g.created[g.stripped].row))
+	for ; g.kept > maxGuardMemory && g.stripped < len(g.settled); g.stripped++ {
+		oldest := g.settled[g.stripped]
+		g.keep(oldest, withoutTexts(oldest.row))
 	}
-	if last := len(row.Open) - 1; g.kept > maxGuardMemory && last >= 0 {
+	if last := len(m.row.Open) - 1; last >= 0 && g.kept > maxGuardMemory {
+		row := m.row
 		row.Open = slices.Clone(row.Open)
 		row.Open[last].Record.Body = nil
 		g.keep(m, row)
 	}
 }
 
-// drop forgets an order.
-func (g *MemoryGuard) drop(m *memoryOrder) {
-	if key := orderKeyOf(m.merchant, m.id); g.orders[key] == m {
-		delete(g.orders, key)
-		g.kept -= sizeOf(&m.row)
-	}
-}
-
 const strippedCause = "the guard in memory has dropped the text of the invoice: it keeps the texts of the last 64 MiB"
 
-// withoutTexts returns the row of a created order without the texts of its invoices and attempts.
+// withoutTexts returns the row of a settled order without the texts of its invoices, attempts and findings.
 func withoutTexts(row orders.Row[OrderRecord]) orders.Row[OrderRecord] {
-	row.Invoices, row.Open = slices.Clone(row.Invoices), nil
+	row.Invoices, row.Findings, row.Open, row.Last = slices.Clone(row.Invoices), slices.Clone(row.Findings), nil, nil
 	for i := range row.Invoices {
 		r := &row.Invoices[i].Record
 		r.Invoice, r.Body, r.Cause = nil, nil, strippedCause
+	}
+	for i := range row.Findings {
+		row.Findings[i].Note = ""
 	}
 	return row
 }
 
 // sizeOf returns how many bytes the texts of a row take.
 func sizeOf(row *orders.Row[OrderRecord]) (size int) {
+	sizeOf := func(r *OrderRecord) int { return len(r.Invoice) + len(r.Body) + len(r.Cause) }
 	for _, attempts := range [][]orders.Attempt[OrderRecord]{row.Open, row.Invoices} {
 		for i := range attempts {
-			r := &attempts[i].Record
-			size += len(r.Invoice) + len(r.Body) + len(r.Cause)
+			size += sizeOf(&attempts[i].Record)
 		}
+	}
+	if row.Last != nil {
+		size += sizeOf(row.Last)
+	}
+	for _, f := range row.Findings {
+		size += len(f.By) + len(f.Note)
 	}
 	return size
 }
@@ -235,12 +296,11 @@ func (g *MemoryGuard) Resolve(_ context.Context, o OrderStatus, f Finding) error
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	m := g.order(o.Merchant, o.OrderID)
-	row, answer := m.row.Resolve(orders.Resolve[OrderRecord]{
-		Finding: orders.Finding{Exists: f.Exists, By: f.By, Note: f.Note},
-		Attempt: orders.AttemptOf(o.Attempt), Read: o.GuardReadAt.UnixMicro(), ReadAt: o.ReadAt,
-		Waited: o.ReadAt.Sub(m.begun).Microseconds(), Margin: cmp.Or(f.Margin, DefaultMargin).Microseconds(),
-		Bare: len(f.Invoice) == 0, Record: orders.Found(&m.row, f.Invoice),
-	}, time.Now().UnixMicro())
+	resolve := orders.ResolveOf(&m.row, orders.Finding{Exists: f.Exists, By: f.By, Note: f.Note}, f.Invoice)
+	resolve.Attempt, resolve.Read, resolve.ReadAt = orders.AttemptOf(o.Attempt), o.GuardReadAt.UnixMicro(), o.ReadAt
+	resolve.Waited = o.ReadAt.Sub(m.begun).Microseconds()
+	resolve.Margin = cmp.Or(f.Margin, DefaultMargin).Microseconds()
+	row, answer := m.row.Resolve(resolve, time.Now().UnixMicro())
 	if answer.Err != nil {
 		return fmt.Errorf("gateway: order %q: %w", o.OrderID, answer.Err)
 	}
@@ -261,12 +321,6 @@ func (g *MemoryGuard) Forget(_ context.Context, o OrderStatus) error {
 		return fmt.Errorf("gateway: order %q: %w", o.OrderID, err)
 	}
 	g.drop(m)
-	if i := slices.Index(g.created, m); i >= 0 {
-		g.created = slices.Delete(g.created, i, i+1)
-		if i < g.stripped {
-			g.stripped--
-		}
-	}
 	return nil
 }
 

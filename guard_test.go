@@ -83,6 +83,69 @@ func forget(t *testing.T, g *gateway.MemoryGuard, id string) {
 	require.NoError(t, g.Forget(t.Context(), statusOf(t, g, "", id)))
 }
 
+// Calls with a merchant and calls without one do not mix: the same order would be sent twice. A free order is of no kind.
+func TestMemoryGuard_kinds(t *testing.T) {
+	t.Parallel()
+	for _, outcome := range []gateway.Outcome{succeeded, unknown, notSent} {
+		for _, tt := range []struct{ first, second, why string }{
+			{"", "north", "names a merchant, and other calls with this guard name none: name it in every call"},
+			{"north", "", "is missing, and other calls with this guard name a merchant: name it in every call"},
+		} {
+			var g gateway.MemoryGuard
+			first := gateway.Order{Gateway: inMemoryURL, Merchant: tt.first, Request: order("A-17")}
+			second, late := first, first
+			second.Merchant, late.Merchant, late.Attempt = tt.second, tt.second, "of-another-guard"
+			lease, err := g.Begin(t.Context(), first)
+			require.NoError(t, err)
+			_, err = g.Begin(t.Context(), second)
+			assertRefused(t, err, "create_invoice", "WithMerchant", tt.why)
+			_, err = g.End(t.Context(), late, created(nil))
+			assertRefused(t, err, "create_invoice", "WithMerchant", tt.why)
+
+			first.Attempt = lease.Attempt
+			_, err = g.End(t.Context(), first, gateway.OrderRecord{Outcome: outcome, Request: first.Request})
+			require.NoError(t, err)
+			_, err = g.Begin(t.Context(), second)
+			assert.Equal(t, outcome == notSent, err == nil, "after %s: %v", outcome, err)
+		}
+	}
+
+	var g gateway.MemoryGuard
+	settle(t, &g, "A-17", gateway.OrderRecord{})
+	findAbsent(t, &g, "A-17")
+	_, err := g.Begin(t.Context(), gateway.Order{Merchant: "north", Request: order("A-18")})
+	require.NoError(t, err)
+	_, err = g.Begin(t.Context(), gateway.Order{Request: order("A-17")})
+	assertRefused(t, err, "create_invoice", "WithMerchant", "is missing")
+}
+
+// An order that a person found to be absent is remembered as long as a created one, and it can be sent again.
+func TestMemoryGuard_remembersFindings(t *testing.T) {
+	t.Parallel()
+	g := &gateway.MemoryGuard{Remember: 2}
+	absent := func(id string) {
+		settle(t, g, id, gateway.OrderRecord{})
+		findAbsent(t, g, id)
+	}
+	for _, id := range []string{"1", "2", "3"} {
+		absent(id)
+	}
+	for id, by := range map[string]string{"1": "", "2": "anna", "3": "anna"} {
+		assert.Equal(t, by, statusOf(t, g, "", id).Finding.By, id)
+	}
+	o, _ := begin(t, g, "2")
+	for _, id := range []string{"4", "5"} {
+		absent(id)
+	}
+	assert.Equal(t, gateway.OrderInFlight, statusOf(t, g, "", "2").State, "what is sent again is not forgotten")
+	_, err := g.End(t.Context(), o, gateway.OrderRecord{Outcome: notSent})
+	require.NoError(t, err)
+	for id, by := range map[string]string{"2": "anna", "3": "", "4": "", "5": "anna"} {
+		assert.Equal(t, by, statusOf(t, g, "", id).Finding.By, id)
+	}
+	assert.Equal(t, 2, gateway.OrdersOf(g))
+}
+
 // Two orders are two although their merchant and orderId are the same text, one behind the other.
 func TestMemoryGuard_merchants(t *testing.T) {
 	t.Parallel()

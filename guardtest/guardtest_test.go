@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -79,10 +78,10 @@ func (g *guard) Begin(_ context.Context, o gateway.Order) (gateway.Lease, error)
 		g.begin(&after, &b, g.now)
 	}
 	after, answer := after.Begin(b, g.now)
-	lease := gateway.Lease{State: gateway.OrderState(before.State(g.now)), Known: recordOf(before, g.now)}
+	lease := gateway.Lease{State: gateway.OrderState(before.State(g.now)), Known: orders.Known(&before, g.now)}
 	if answer.Granted {
 		g.rows[g.keyOf(o)] = after
-		lease.State, lease.Attempt, lease.Expires = gateway.OrderFree, fmt.Sprint(g.last), g.expires
+		lease.State, lease.Attempt, lease.Expires = gateway.OrderFree, orders.NameOf(g.last), g.expires
 	}
 	if g.silent {
 		lease.Known = nil
@@ -93,18 +92,7 @@ func (g *guard) Begin(_ context.Context, o gateway.Order) (gateway.Lease, error)
 func (g *guard) End(_ context.Context, o gateway.Order, r gateway.OrderRecord) (gateway.OrderRecord, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	e := end{Gateway: o.Gateway, Record: r}
-	var err error
-	if e.Attempt, err = strconv.ParseInt(o.Attempt, 10, 64); err != nil { // the attempt of another guard
-		g.last++
-		e.Attempt = g.last
-	}
-	switch r.Outcome {
-	case gateway.OutcomeSucceeded:
-		e.Result, e.Bare = orders.Success, r.Invoice == nil
-	case gateway.OutcomeUnknown:
-		e.Result = orders.Undecided
-	}
+	e := orders.EndOf(o.Gateway, orders.AttemptOf(o.Attempt), r)
 	after := g.rows[g.keyOf(o)]
 	if g.drops == nil || !g.drops(after, e, g.now) {
 		if g.end != nil {
@@ -113,28 +101,10 @@ func (g *guard) End(_ context.Context, o gateway.Order, r gateway.OrderRecord) (
 		after, _ = after.End(e, g.now)
 		g.rows[g.keyOf(o)] = after
 	}
-	if has := recordOf(after, g.now); has != nil && after.State(g.now) != orders.InFlight && !g.given {
-		return *has, nil
+	if g.given {
+		return r, nil
 	}
-	return r, nil
-}
-
-func recordOf(r row, now int64) *gateway.OrderRecord {
-	switch r.State(now) {
-	case orders.InFlight:
-		return r.Held
-	case orders.Created:
-		known := r.Invoices[0].Record
-		for _, other := range r.Invoices[1:] {
-			known.Others = append(known.Others, other.Record.Invoice)
-		}
-		return &known
-	case orders.Unknown:
-		open := r.Unsettled()
-		return &open[len(open)-1].Record
-	default:
-		return nil
-	}
+	return orders.Ended(&after, e, g.now), nil
 }
 
 func compact(text []byte) []byte {

@@ -24,6 +24,7 @@ type keeper interface {
 var findings = map[string]gateway.Finding{
 	"exists":  {Exists: true, By: "anna", Note: "4711"},
 	"shown":   {Exists: true, By: "anna", Note: "4711", Invoice: []byte(invoiceOf("shown"))},
+	"other":   {Exists: true, By: "bob", Invoice: []byte(invoiceOf("other"))},
 	"absent":  {By: "anna", Margin: 1},
 	"early":   {By: "anna"},
 	"unnamed": {Exists: true},
@@ -41,8 +42,9 @@ var people = []rule{
 	{name: "Order returns an order in each state", check: orderInEachState},
 	{name: "Pending returns the unknown orders, the longest unknown first, in pages", check: pages},
 	{
-		name:  "a finding that an invoice exists makes the order created, and its invoice can be added later",
-		steps: "begin a, unknown a, exists, is created \"\", shown, is created shown, not unknown shown, not unknown exists",
+		name: "a finding that an invoice exists makes the order created, and its invoice can be added later",
+		steps: "begin a, unknown a, see, exists, exists as seen, is created \"\", shown, is created shown, shown, exists as seen, " +
+			"not unknown other, is created shown",
 	},
 	{
 		name:  "a finding that no invoice exists frees the order, after the margin only",
@@ -67,7 +69,7 @@ var people = []rule{
 		steps: "begin a, unknown a, see, absent as seen, begin b, not unknown exists as seen, " +
 			"not unknown absent as seen, is in flight, unknown b, tried again exists as seen, tried again absent as seen, is unknown b",
 	},
-	{name: "of two findings at once one counts", check: findingsAtOnce},
+	{name: "of two findings at once one counts, and the other is refused unless it says the same", check: findingsAtOnce},
 	{
 		name:  "there is nothing to resolve about an order that is free, in flight or created",
 		steps: "not unknown exists, begin a, not unknown exists, success a, not unknown absent, is created a",
@@ -75,6 +77,18 @@ var people = []rule{
 	{
 		name:  "a finding without a name, or with the invoice of another order, is refused",
 		steps: "begin a, unknown a, invalid unnamed, invalid foreign, is unknown a",
+	},
+	{
+		name:  "an unknown outcome that comes after the finding that none exists changes nothing, also beside a later attempt",
+		steps: "begin a, unknown a, absent, unknown a, is free, begin b, unknown a, is in flight, success b, unknown a, is created b",
+	},
+	{
+		name:  "an unknown outcome that comes first after the finding that none exists changes nothing",
+		steps: "begin a, expire, absent, unknown a, is free",
+	},
+	{
+		name:  "an unknown outcome that comes after the finding that an invoice exists changes nothing",
+		steps: "begin a, unknown a, resubmit b, unknown b, exists, unknown a, unknown b, is created \"\", see, forget as seen",
 	},
 	{
 		name:  "a success that comes after a finding is kept",
@@ -182,12 +196,17 @@ func findingsAtOnce(s *store) {
 		for i := range all {
 			both.Go(func() { errs[i] = s.first.(keeper).Resolve(context.Background(), read, all[i]) })
 		}
-		if both.Wait(); errs[0] != nil {
-			all[0], errs[0], errs[1] = all[1], errs[1], errs[0]
+		both.Wait()
+		o, isRefused := s.status(id), false
+		for i, f := range all {
+			if f.Exists == o.Finding.Exists {
+				s.check(errs[i])
+			} else {
+				isRefused = errors.Is(errs[i], gateway.ErrNotUnknown)
+			}
 		}
-		want := map[bool]gateway.OrderState{true: gateway.OrderCreated}[all[0].Exists]
-		o := s.status(id)
-		if errs[0] != nil || !errors.Is(errs[1], gateway.ErrNotUnknown) || o.State != want || all[0].Exists && o.Finding.By != all[0].By {
+		want := map[bool]gateway.OrderState{true: gateway.OrderCreated}[o.Finding.Exists]
+		if o.State != want || isRefused != (all[0].Exists != all[1].Exists) {
 			s.Errorf("%v and %v: the order is %s, found by %q", errs[0], errs[1], o.State, o.Finding.By)
 		}
 	}

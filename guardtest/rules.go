@@ -51,6 +51,11 @@ var rules = []rule{
 		steps: "begin a, success a, unknown a, is created a, rejected a, is created a, unsent a, is created a",
 	},
 	{name: "a further invoice is kept beside the first", steps: "begin a, success a, success late, is created a + late"},
+	{
+		name: "what an attempt has ended with changes nothing when it is recorded again, beside later attempts",
+		steps: "begin a, rejected a, begin b, rejected a, is in flight, unknown b, rejected a, is unknown b, resubmit c, unknown b, is in flight, " +
+			"success c, unknown b, success c, rejected a, is created c",
+	},
 	{name: "a success is recorded although the guard has no such order", steps: "success late, is created late"},
 	{name: "an unknown outcome is recorded although the guard has no such order", steps: "unknown late, is unknown late"},
 	{name: "a rejection of an order that the guard does not have leaves it free", steps: "rejected late, is free"},

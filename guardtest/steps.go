@@ -141,7 +141,29 @@ func (s *store) end(h holder, outcome gateway.Outcome, text string) gateway.Orde
 	}
 	has, err := h.guard.End(context.Background(), h.order, r)
 	s.check(err)
+	before := s.text(h.order, has)
+	has, err = h.guard.End(context.Background(), h.order, r) // as if no answer had come
+	s.check(err)
+	if after := s.text(h.order, has); after != before {
+		s.Errorf("after %q End was called again, and changed\n%.2000s to\n%.2000s", s.done, before, after)
+	}
 	return has
+}
+
+// text returns what End has returned, and what people see of the order, but for the times of reading.
+func (s *store) text(o gateway.Order, has gateway.OrderRecord) string {
+	s.Helper()
+	has.CreatedAt = time.Time{} // is known better when it is read
+	all := []any{has}
+	if keeper, ok := s.first.(keeper); ok {
+		seen, err := keeper.Order(context.Background(), o.Merchant, o.Request.OrderID)
+		s.check(err)
+		seen.ReadAt, seen.GuardReadAt = time.Time{}, time.Time{}
+		all = append(all, seen)
+	}
+	text, err := json.Marshal(all)
+	s.check(err)
+	return string(text)
 }
 
 // look returns the state of an order and its record. A free order stays free.
@@ -264,7 +286,7 @@ func (s *store) is(want string) {
 	}
 	outcome, isFree := outcomes[strings.Fields(s.done[len(s.done)-1])[0]], want == gateway.OrderFree.String()
 	state := map[gateway.Outcome]gateway.OrderState{success: gateway.OrderCreated, unknown: gateway.OrderUnknown}[s.ended.Outcome]
-	if got := describe(orderOf(id), state, *s.ended); got != want || isFree && s.ended.Outcome != outcome {
+	if got := describe(orderOf(id), state, *s.ended); isFree && s.ended.Outcome != outcome || !isFree && got != want {
 		s.Errorf("after %q End returns an order that is %s with the outcome %v, want it %s", s.done, got, s.ended.Outcome, want)
 	}
 }

@@ -183,7 +183,7 @@ func (s *schema) columns() string {
 	for i, name := range names {
 		names[i] = fmt.Sprintf(s.ofID, name)
 	}
-	return strings.Join(names, ", ") + ", version, attempts, attempt, begun_at, lease_until, open_since, ended_at, created_at, resolved_at, invoice, record, " + s.now
+	return strings.Join(names, ", ") + ", version, attempts, attempt, begun_at, lease_until, open_since, ended_at, created_at, invoice, record, " + s.now
 }
 
 // selects returns a query for orders.

@@ -18,15 +18,24 @@ type storedRow struct {
 	Last     *storedAttempt  `json:"last,omitzero"`
 	Invoices []storedAttempt `json:"invoices,omitzero"`
 	Bare     bool            `json:"bare,omitzero"`
-	Exists   bool            `json:"exists,omitzero"`
-	By       string          `json:"by,omitzero"`
-	Note     string          `json:"note,omitzero"`
+	Findings []storedFinding `json:"findings,omitzero"`
+}
+
+// A storedFinding is the JSON of a finding.
+type storedFinding struct {
+	Exists  bool    `json:"exists,omitzero"`
+	By      string  `json:"by"`
+	Note    string  `json:"note,omitzero"`
+	At      int64   `json:"at"`
+	Attempt int64   `json:"attempt"`
+	Ended   []int64 `json:"ended,omitzero"`
 }
 
 // A storedAttempt is the JSON of an attempt. An invoice is kept byte for byte.
 type storedAttempt struct {
-	Name  int64 `json:"name,omitzero"`
-	Found bool  `json:"found,omitzero"` // a person has recorded the invoice
+	Name   int64 `json:"name,omitzero"`
+	Found  bool  `json:"found,omitzero"`  // a person has recorded the invoice
+	Silent bool  `json:"silent,omitzero"` // its process has not reported
 	gateway.OrderRecord
 	Request *storedRequest `json:"request,omitzero"` // replaces the request of the OrderRecord
 	Invoice []byte         `json:"invoice,omitzero"`
@@ -47,11 +56,11 @@ type storedRequest struct {
 const maxRecord = 4 << 20
 
 // recordText returns the column record of a row. If it would be too large, it drops the oldest bodies of
-// failures, then the oldest attempts of unknown outcome except the first, then further invoices.
+// failures, then the oldest attempts of unknown outcome except the first, then the oldest findings, then further invoices.
 func recordText(r row) ([]byte, error) {
-	s := storedRow{
-		Open: storedAttempts(r.Open), Invoices: storedAttempts(r.Invoices), Bare: r.Bare,
-		Exists: r.Found.Exists, By: r.Found.By, Note: r.Found.Note,
+	s := storedRow{Open: storedAttempts(r.Open), Invoices: storedAttempts(r.Invoices), Bare: r.Bare}
+	for _, f := range r.Findings {
+		s.Findings = append(s.Findings, storedFinding(f))
 	}
 	if len(s.Invoices) > 0 {
 		s.Invoices[0].Invoice = nil // has a column
@@ -84,6 +93,8 @@ func (s *storedRow) shrink() bool {
 	switch {
 	case len(s.Open) > 2:
 		s.Open = append(s.Open[:1], s.Open[2:]...)
+	case len(s.Findings) > 1:
+		s.Findings = s.Findings[1:]
 	case len(s.Invoices) > 2:
 		s.Invoices = append(s.Invoices[:1], s.Invoices[2:]...)
 	default:
@@ -95,7 +106,7 @@ func (s *storedRow) shrink() bool {
 func storedAttempts(attempts []orders.Attempt[gateway.OrderRecord]) (all []storedAttempt) {
 	for _, a := range attempts {
 		stored := storedAttemptOf(a.Name, a.Record)
-		stored.Found = a.Found
+		stored.Found, stored.Silent = a.Found, a.Silent
 		all = append(all, stored)
 	}
 	return all
@@ -127,7 +138,10 @@ func readRecord(text []byte, r *row) error {
 	if err := json.Unmarshal(text, &s); err != nil {
 		return fmt.Errorf("the column record: %w", err)
 	}
-	r.Bare, r.Found = s.Bare, orders.Finding{Exists: s.Exists, By: s.By, Note: s.Note}
+	r.Bare = s.Bare
+	for _, f := range s.Findings {
+		r.Findings = append(r.Findings, orders.Finding(f))
+	}
 	var failure error
 	record := func(a storedAttempt) gateway.OrderRecord {
 		request, err := a.Request.request()
@@ -137,7 +151,7 @@ func readRecord(text []byte, r *row) error {
 		return r
 	}
 	for _, a := range s.Open {
-		r.Open = append(r.Open, orders.Attempt[gateway.OrderRecord]{Name: a.Name, Record: record(a)})
+		r.Open = append(r.Open, orders.Attempt[gateway.OrderRecord]{Name: a.Name, Silent: a.Silent, Record: record(a)})
 	}
 	for _, a := range s.Invoices {
 		r.Invoices = append(r.Invoices, orders.Attempt[gateway.OrderRecord]{Name: a.Name, Found: a.Found, Record: record(a)})

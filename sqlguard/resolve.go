@@ -190,12 +190,10 @@ func (r Resolution) apply(has row, now int64) (row, orders.Answer) {
 	if open := has.Unsettled(); len(open) > 0 && !open[len(open)-1].Record.SentAt.IsZero() {
 		sent = open[len(open)-1].Record.SentAt // by the clock of the process that sent it
 	}
-	return has.Resolve(orders.Resolve[gateway.OrderRecord]{
-		Finding: orders.Finding{Exists: f.Exists, By: f.By, Note: f.Note},
-		Attempt: orders.AttemptOf(o.Attempt), Read: o.GuardReadAt.UnixMicro(), ReadAt: o.ReadAt,
-		Waited: o.ReadAt.Sub(sent).Microseconds(), Margin: cmp.Or(f.Margin, gateway.DefaultMargin).Microseconds(),
-		Bare: len(f.Invoice) == 0, Record: orders.Found(&has, f.Invoice),
-	}, now)
+	resolve := orders.ResolveOf(&has, orders.Finding{Exists: f.Exists, By: f.By, Note: f.Note}, f.Invoice)
+	resolve.Attempt, resolve.Read, resolve.ReadAt = orders.AttemptOf(o.Attempt), o.GuardReadAt.UnixMicro(), o.ReadAt
+	resolve.Waited, resolve.Margin = o.ReadAt.Sub(sent).Microseconds(), cmp.Or(f.Margin, gateway.DefaultMargin).Microseconds()
+	return has.Resolve(resolve, now)
 }
 
 // Forget deletes a created order whose invoice can no longer be paid, such as an expired one. The next call for the

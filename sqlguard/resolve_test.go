@@ -121,8 +121,11 @@ func TestResolveAll(t *testing.T) {
 			check(t, g.asks(t.Context(), &o))
 		}, []string{"2: it is in flight"}},
 		"one was resolved by somebody else": {func(g *Guard, all []Resolution) {
-			check(t, g.Resolve(t.Context(), all[0].Order, gateway.Finding{Exists: true, By: "bob"}))
-		}, []string{`0: it is created, as "bob" found at 20`}},
+			check(t, g.Resolve(t.Context(), all[0].Order, gateway.Finding{By: "bob", Margin: 1}))
+		}, []string{`0: it is free, and "bob" found no invoice at 20`}},
+		"somebody else has recorded one of them": {func(g *Guard, all []Resolution) {
+			check(t, g.Resolve(t.Context(), all[0].Order, exists))
+		}, nil},
 		"one may still be in transit": {func(_ *Guard, all []Resolution) { all[2].Finding.Margin = time.Hour }, []string{"2: may still be in transit"}},
 		"one has the invoice of another": {func(_ *Guard, all []Resolution) {
 			all[0].Finding.Invoice = []byte(`{"orderId":"A-2"}`)

@@ -136,7 +136,7 @@ func scan(rows *sql.Rows) (k key, has stored, err error) {
 	var invoice, record []byte
 	r := &has.row
 	err = rows.Scan(&k.merchant, &k.order, &r.Gateway, &has.version, &r.Attempts, &r.Attempt,
-		&r.Begun, &r.Lease, &r.OpenSince, &r.Ended, &r.Created, &r.Resolved, &invoice, &record, &has.now)
+		&r.Begun, &r.Lease, &r.OpenSince, &r.Ended, &r.Created, &invoice, &record, &has.now)
 	if err == nil {
 		err = readRecord(record, r)
 	}
@@ -168,7 +168,7 @@ func (g *Guard) write(ctx context.Context, q querier, k key, before stored, afte
 	w.addTime("open_since", before.OpenSince, after.OpenSince, before.now)
 	w.addTime("ended_at", before.Ended, after.Ended, before.now)
 	w.addTime("created_at", before.Created, after.Created, before.now)
-	w.addTime("resolved_at", before.Resolved, after.Resolved, before.now)
+	w.addTime("resolved_at", before.LastFinding().At, after.LastFinding().At, before.now)
 	w.addTime("changed_at", 0, before.now, before.now)
 	text := ""
 	if before.version == 0 {

@@ -5,6 +5,7 @@ package orders
 import (
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"slices"
 	"strconv"
 	"time"
@@ -45,20 +46,20 @@ type Row[R any] struct {
 	OpenSince int64 // when the oldest attempt began that has no known outcome; 0 for none, and if an invoice is known
 	Ended     int64 // when an outcome was recorded last
 	Created   int64 // when it became known that an invoice exists
-	Resolved  int64 // when a finding was recorded last
 
 	Held     *R           // the attempt that was begun last, until it ends
 	Open     []Attempt[R] // attempts of unknown outcome, the first that was known first
 	Last     *R           // of an order without an invoice: the last attempt that proved nothing, or was found to be absent
 	Invoices []Attempt[R] // the invoice of the order, and further ones, which should not be
 	Bare     bool         // the first of them is known to exist, but not what it says
-	Found    Finding      // recorded last
+	Findings []Finding    // all of them, the first one first
 }
 
 // An Attempt is an attempt to create the invoice.
 type Attempt[R any] struct {
 	Name   int64 // 0 if nobody knows which attempt it is
 	Found  bool  // a person has recorded the invoice, not the attempt
+	Silent bool  // its process has not reported what became of it
 	Record R
 }
 
@@ -66,6 +67,9 @@ type Attempt[R any] struct {
 type Finding struct {
 	Exists   bool
 	By, Note string
+	At       int64   // when it was recorded
+	Attempt  int64   // the last one of the order then
+	Ended    []int64 // the attempts whose outcome was unknown until then
 }
 
 // State returns the state of an order.
@@ -87,7 +91,7 @@ func (r *Row[R]) Unsettled() []Attempt[R] {
 	if r.Held == nil {
 		return r.Open
 	}
-	return with(r.Open, Attempt[R]{Name: r.Attempt, Record: *r.Held})
+	return with(r.Open, Attempt[R]{Name: r.Attempt, Silent: true, Record: *r.Held})
 }
 
 // An Answer is what became of a transition.
@@ -146,7 +150,7 @@ type End[R any] struct {
 }
 
 // End records the outcome of an attempt, whoever has the lease. The state of the order only becomes more
-// certain.
+// certain. What the attempt has reported before changes nothing.
 func (r Row[R]) End(e End[R], now int64) (Row[R], Answer) {
 	ended := Attempt[R]{Name: e.Attempt, Record: e.Record}
 	open, made := indexOf(r.Open, e.Attempt), indexOf(r.Invoices, e.Attempt)
@@ -155,9 +159,16 @@ func (r Row[R]) End(e End[R], now int64) (Row[R], Answer) {
 		r.Held = nil
 	case made >= 0 && !r.learns(made, e): // an attempt that has succeeded
 		return r, Answer{}
-	case open >= 0: // an earlier attempt of unknown outcome
+	case open >= 0 && e.Result == Undecided: // an earlier attempt, of which nothing more is known
+		if !r.Open[open].Silent {
+			return r, Answer{}
+		}
+		r.Open, r.Ended = slices.Clone(r.Open), now
+		r.Open[open] = ended
+		return r, Answer{Changed: true}
+	case open >= 0: // an earlier attempt, whose outcome becomes known
 		r.Open = without(r.Open, open)
-	case e.Result == Nothing: // a stranger, who may go
+	case e.Result == Nothing, e.Result == Undecided && r.hasEnded(e.Attempt): // a stranger, who says nothing new
 		return r, Answer{}
 	case r.Attempts == 0: // a stranger, whose row is gone
 		r.Gateway, r.Attempts, r.Attempt, r.Begun = e.Gateway, 1, e.Attempt, now
@@ -169,8 +180,6 @@ func (r Row[R]) End(e End[R], now int64) (Row[R], Answer) {
 	switch {
 	case e.Result == Nothing:
 		r.Last = &e.Record
-	case e.Result == Undecided && open >= 0:
-		r.Open = slices.Insert(slices.Clip(r.Open), open, ended)
 	case e.Result == Undecided:
 		r.Open = with(r.Open, ended)
 	case len(r.Invoices) == 0 || r.learns(0, e):
@@ -182,11 +191,17 @@ func (r Row[R]) End(e End[R], now int64) (Row[R], Answer) {
 	return r, Answer{Changed: true}
 }
 
-// learns reports whether a success has the gateway's own text of an invoice, while the row has only a person's
+// learns reports whether a success has the gateway's own text of an invoice of which the row has only a person's
 // finding, or nothing.
 func (r *Row[R]) learns(made int, e End[R]) bool {
 	first := r.Invoices[made]
-	return made == 0 && e.Result == Success && !e.Bare && (r.Bare || first.Found && first.Name == e.Attempt)
+	isIt := first.Name == e.Attempt || first.Found && r.Bare
+	return made == 0 && e.Result == Success && !e.Bare && isIt && (first.Found || r.Bare)
+}
+
+// hasEnded reports whether a finding has ended an attempt.
+func (r *Row[R]) hasEnded(attempt int64) bool {
+	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return slices.Contains(f.Ended, attempt) })
 }
 
 // A Resolve is a finding about an order of unknown outcome.
@@ -198,6 +213,7 @@ type Resolve[R any] struct {
 	Waited  int64     // how long after the attempt began that was, by the clocks of the processes
 	Margin  int64     // how long a request may be in transit, in microseconds
 	Bare    bool      // what the invoice says is not known
+	Same    bool      // it says what the invoice of the row says
 	Record  R         // of the invoice
 }
 
@@ -216,7 +232,8 @@ func (r Row[R]) Resolve(f Resolve[R], now int64) (Row[R], Answer) {
 	case !f.Exists && r.early(f) > 0:
 		return r, Answer{Err: tooEarly(f.ReadAt, r.early(f))}
 	}
-	r.Found, r.Resolved = f.Finding, now
+	f.Finding.At, f.Finding.Attempt, f.Finding.Ended = now, f.Attempt, namesOf(r.Unsettled())
+	r.Findings = with(r.Findings, f.Finding)
 	if adds {
 		r.Invoices = slices.Clone(r.Invoices)
 		r.Invoices[0].Record, r.Invoices[0].Found, r.Bare = f.Record, true, false
@@ -230,7 +247,7 @@ func (r Row[R]) Resolve(f Resolve[R], now int64) (Row[R], Answer) {
 		if len(open) > 1 {
 			name = 0
 		}
-		r.Invoices, r.Bare = []Attempt[R]{{name, true, f.Record}}, f.Bare
+		r.Invoices, r.Bare = []Attempt[R]{{Name: name, Found: true, Record: f.Record}}, f.Bare
 	}
 	r.close(now)
 	return r, Answer{Changed: true}
@@ -250,10 +267,20 @@ func tooEarly(readAt time.Time, early int64) error {
 
 // notUnknown is the error of a finding about an order in another state.
 func (r *Row[R]) notUnknown(state State) error {
-	if r.Resolved == 0 {
-		return fmt.Errorf("%w: it is %s", ErrNotUnknown, state)
+	err := fmt.Errorf("%w: it is %s", ErrNotUnknown, state)
+	if last := r.LastFinding(); last.At != 0 {
+		what := map[bool]string{true: "an invoice", false: "no invoice"}[last.Exists]
+		err = fmt.Errorf("%w, and %q found %s at %s", err, last.By, what, textOf(TimeAt(last.At)))
 	}
-	return fmt.Errorf("%w: it is %s, as %q found at %s", ErrNotUnknown, state, r.Found.By, textOf(TimeAt(r.Resolved)))
+	return err
+}
+
+// LastFinding returns the finding that was recorded last; the zero finding if there is none.
+func (r *Row[R]) LastFinding() (last Finding) {
+	if len(r.Findings) > 0 {
+		last = r.Findings[len(r.Findings)-1]
+	}
+	return last
 }
 
 func textOf(t time.Time) string { return t.UTC().Format(time.RFC3339) }
@@ -270,13 +297,10 @@ func (r Row[R]) Mark(attempt int64, record R, now int64) (Row[R], Answer) {
 	return r, Answer{Changed: true}
 }
 
-// hasFound reports whether the same finding is recorded already, so that a file can be applied again.
+// hasFound reports whether somebody has recorded the same, so that a file can be applied again.
 func (r *Row[R]) hasFound(f Resolve[R], state State) bool {
-	ended := Free
-	if f.Exists {
-		ended = Created
-	}
-	return r.Resolved != 0 && r.Found == f.Finding && r.Attempt == f.Attempt && state == ended && (f.Bare || !f.Exists)
+	last, ended := r.LastFinding(), map[bool]State{true: Created, false: Free}[f.Exists]
+	return last.At != 0 && last.Exists == f.Exists && last.Attempt == f.Attempt && r.Attempt == f.Attempt && state == ended && (f.Bare || f.Same)
 }
 
 // Forget returns why the row of an order must not be deleted, or nil: only an order whose invoice is known, without
@@ -311,6 +335,16 @@ func (r *Row[R]) close(now int64) {
 	}
 }
 
+// namesOf returns the names of attempts, without those that nobody knows.
+func namesOf[R any](attempts []Attempt[R]) (names []int64) {
+	for _, a := range attempts {
+		if a.Name != 0 {
+			names = append(names, a.Name)
+		}
+	}
+	return names
+}
+
 func indexOf[R any](attempts []Attempt[R], name int64) int {
 	if name == 0 {
 		return -1
@@ -337,10 +371,14 @@ func NameOf(attempt int64) string {
 	return strconv.FormatInt(attempt, 36)
 }
 
-// AttemptOf returns the number of an attempt with a name; 0 for another text.
+// AttemptOf returns the number of an attempt with a name: another one for each text; 0 for "".
 func AttemptOf(name string) int64 {
-	attempt, _ := strconv.ParseInt(name, 36, 64)
-	return attempt
+	if attempt, err := strconv.ParseInt(name, 36, 64); err == nil && attempt > 0 || name == "" {
+		return attempt
+	}
+	hash := fnv.New64a() // the attempt of another guard
+	_, _ = hash.Write([]byte(name))
+	return int64(hash.Sum64()>>1 | 1) // #nosec G115 -- of 63 bits
 }
 
 // TimeAt is the time, in UTC, of microseconds since 1970; the zero time for 0.

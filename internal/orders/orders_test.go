@@ -3,6 +3,7 @@ package orders_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -37,15 +38,21 @@ func (h *history) do(action string) orders.Answer {
 	if !elsewhere {
 		gateway = "here"
 	}
+	name, by, byOther := strings.Cut(name, " by ")
+	if !byOther {
+		by = "anna"
+	}
 	before := h.row
 	shown := fmt.Sprint(h.row)
 	var answer orders.Answer
 	end := func(result orders.Result, bare bool) {
 		h.row, answer = h.row.End(orders.End[string]{Gateway: gateway, Attempt: attempt(name), Result: result, Bare: bare, Record: name}, h.now)
 	}
-	finds := func(f orders.Finding, record string) {
+	finds := func(exists bool, record string) {
+		isSame := len(h.row.Invoices) > 0 && h.row.Invoices[0].Record == record
 		h.row, answer = h.row.Resolve(orders.Resolve[string]{
-			Finding: f, Attempt: attempt(name), Read: h.now, Waited: math.MaxInt64, Margin: margin, Bare: record == "", Record: record,
+			Finding: orders.Finding{Exists: exists, By: by}, Attempt: attempt(name), Read: h.now, Waited: math.MaxInt64, Margin: margin,
+			Bare: record == "", Same: isSame, Record: record,
 		}, h.now)
 	}
 	switch verb {
@@ -64,11 +71,13 @@ func (h *history) do(action string) orders.Answer {
 	case "pause":
 		h.now += margin
 	case "exists":
-		finds(orders.Finding{Exists: true, By: "anna"}, "")
+		finds(true, "")
 	case "shown":
-		finds(orders.Finding{Exists: true, By: "anna"}, "invoice of "+name)
+		finds(true, "invoice of "+name)
+	case "other":
+		finds(true, "other invoice of "+name)
 	case "absent":
-		finds(orders.Finding{By: "anna"}, "")
+		finds(false, "")
 	case "forget":
 		if answer.Err = h.row.Forget(attempt(name), h.now); answer.Err == nil {
 			h.row = orders.Row[string]{}
@@ -146,7 +155,18 @@ func TestRow(t *testing.T) {
 		"A finding that none exists counts from the end of an attempt that ended": {"begin a, undecided a, pause, absent a", "free; last a"},
 		"Of several attempts it is not known which one a person found":            {"begin a, undecided a, resubmit b, undecided b, shown b, success b", "created; invoice of b, b"},
 		"A late success after a finding that none exists":                         {"begin a, undecided a, wait, absent a, success a", "created; a"},
-		"A late unknown outcome after a finding that none exists":                 {"begin a, undecided a, wait, absent a, undecided a", "unknown; open a; last a"},
+		"A late unknown outcome after a finding that none exists is known":        {"begin a, undecided a, wait, absent a, undecided a", "free; last a"},
+		"A first unknown outcome after a finding that none exists is known":       {"begin a, wait, wait, absent a, undecided a", "free; last a"},
+		"A late unknown outcome that a finding has ended is none of the next":     {"begin a, wait, wait, absent a, begin b, undecided a, nothing b", "free; last b"},
+		"A late unknown outcome after a finding that one exists is known":         {"begin a, undecided a, resubmit b, undecided b, exists b, undecided a", "created; "},
+		"An unknown outcome that is reported twice changes nothing":               {"begin a, undecided a, wait, unchanged undecided a", "unknown; open a"},
+		"An unknown outcome that is first reported late changes the record":       {"begin a, wait, resubmit b, undecided a, unchanged undecided a", "in flight; open a, b"},
+		"A success that is reported beside a later attempt changes nothing":       {"begin a, wait, resubmit b, success a, unchanged success a, nothing b", "created; a"},
+		"A rejection that is reported beside a later attempt changes nothing":     {"begin a, nothing a, begin b, unchanged nothing a", "in flight; open b; last a"},
+		"A second invoice does not hide the first, whose text is not known":       {"begin a, wait, resubmit b, bare b, success a", "created; b, a"},
+		"The same finding of another person changes nothing":                      {"begin a, undecided a, exists a, unchanged exists a by bob", "created; "},
+		"The same finding with the same invoice changes nothing":                  {"begin a, undecided a, shown a, unchanged shown a, unchanged exists a", "created; invoice of a"},
+		"A finding with another invoice is refused":                               {"begin a, undecided a, shown a, not unknown other a", "created; invoice of a"},
 		"A finding about an earlier attempt is refused":                           {"begin a, undecided a, resubmit b, undecided b, tried again exists a", "unknown; open a, b"},
 		"A finding about a free order is refused":                                 {"begin a, nothing a, not unknown exists a", "free; last a"},
 		"Another gateway is refused":                                              {"begin a, success a, other gateway begin b at there", "created; a"},
@@ -174,8 +194,14 @@ func TestRow(t *testing.T) {
 					}
 				}
 				action, refused := strings.CutPrefix(action, "refused ")
+				action, unchanged := strings.CutPrefix(action, "unchanged ")
+				before := h.row
 				answer := h.do(action)
 				require.ErrorIs(t, answer.Err, refusal, action)
+				if unchanged {
+					assert.False(t, answer.Changed, action)
+					assert.Equal(t, before, h.row, action)
+				}
 				if begins := strings.HasPrefix(action, "begin ") || strings.HasPrefix(action, "resubmit "); begins {
 					assert.Equal(t, !refused && refusal == nil, answer.Granted, action)
 				}
@@ -194,7 +220,7 @@ func TestRow_random(t *testing.T) {
 	verbs := []string{"begin", "resubmit", "success", "bare", "undecided", "nothing", "wait", "exists", "shown", "absent"}
 	for range 1500 {
 		h, done := history{now: 1000}, ""
-		granted, open, made := map[string]bool{}, map[string]bool{}, false
+		granted, open, found, made := map[string]bool{}, map[string]bool{}, map[string]bool{}, false
 		for range random.IntN(12) {
 			verb, name := verbs[random.IntN(len(verbs))], string(rune('a'+random.IntN(4)))
 			begins, finds := verb == "begin" || verb == "resubmit", slices.Contains(verbs[7:], verb)
@@ -217,11 +243,14 @@ func TestRow_random(t *testing.T) {
 				made = true
 			case verb == "nothing":
 				delete(open, name)
-			case verb == "undecided" && !made:
+			case verb == "undecided" && !made && !found[name]:
 				open[name] = true
-			case finds && answer.Err == nil:
+			case finds && answer.Changed:
+				maps.Copy(found, open)
 				clear(open)
 			}
+			again := h
+			require.True(t, begins || finds || !again.do(verb+" "+name).Changed, "reported again: %s", explain)
 			state := h.row.State(h.now)
 			require.True(t, !made || state == orders.Created || state == orders.InFlight, explain)
 			require.True(t, len(open) == 0 || state != orders.Free, explain)
@@ -275,7 +304,7 @@ func TestRow_Resolve_refusals(t *testing.T) {
 	absent, answer := ended.Resolve(finding, begun+13*second)
 	require.NoError(t, answer.Err)
 	_, answer = absent.Resolve(orders.Resolve[string]{Finding: orders.Finding{Exists: true, By: "bob"}, Attempt: 1}, begun+14*second)
-	assert.EqualError(t, answer.Err, `the outcome of the order is not unknown: it is free, as "anna" found at 2027-01-15T08:00:13Z`)
+	assert.EqualError(t, answer.Err, `the outcome of the order is not unknown: it is free, and "anna" found no invoice at 2027-01-15T08:00:13Z`)
 }
 
 func TestRow_State_whenTheLeaseEnds(t *testing.T) {

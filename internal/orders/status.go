@@ -78,12 +78,12 @@ type PersonsFinding interface {
 
 // StatusOf returns an order as it was read: at now by the clock of the guard, and at readAt by that of the process.
 func StatusOf[S ~int8, F PersonsFinding, R Record[O, Q], O ~int8, Q Request[Q]](row *Row[R], merchant, id string, now int64, readAt time.Time) Status[S, F, R] {
-	state := row.State(now)
+	state, last := row.State(now), row.LastFinding()
 	status := Status[S, F, R]{
 		OrderID: id, Merchant: merchant, Gateway: row.Gateway,
 		State: S(state), Attempts: row.Attempts, Attempt: NameOf(row.Attempt),
 		Begun: TimeAt(row.Begun), SentUntil: TimeAt(row.Lease), Ended: TimeAt(row.Ended), Created: TimeAt(row.Created),
-		Finding: F{Exists: row.Found.Exists, By: row.Found.By, Note: row.Found.Note}, Resolved: TimeAt(row.Resolved),
+		Finding: F{Exists: last.Exists, By: last.By, Note: last.Note}, Resolved: TimeAt(last.At),
 		GuardReadAt: TimeAt(now), ReadAt: readAt.UTC(),
 	}
 	if known := Known(row, now); known != nil {
@@ -176,15 +176,21 @@ func Ended[R Record[O, Q], O ~int8, Q Request[Q]](row *Row[R], end End[R], now i
 	}
 }
 
-// Found returns the record of an invoice that a person found. If the attempts had different requests, it has none:
+// ResolveOf returns the transition for a finding, with an invoice as JSON or none.
+func ResolveOf[R Record[O, Q], O ~int8, Q Request[Q]](row *Row[R], finding Finding, invoice json.RawMessage) Resolve[R] {
+	isSame := len(row.Invoices) > 0 && bytes.Equal(fields[O, Q](row.Invoices[0].Record).Invoice, invoice)
+	return Resolve[R]{Finding: finding, Bare: len(invoice) == 0, Same: isSame, Record: found(row, invoice)}
+}
+
+// found returns the record of an invoice that a person found. If the attempts had different requests, it has none:
 // nobody knows which of them created the invoice.
-func Found[R Record[O, Q], O ~int8, Q Request[Q]](row *Row[R], invoice json.RawMessage) (found R) {
+func found[R Record[O, Q], O ~int8, Q Request[Q]](row *Row[R], invoice json.RawMessage) (none R) {
 	attempts := row.Unsettled()
 	if len(attempts) == 0 {
 		attempts = row.Invoices
 	}
 	if len(attempts) == 0 {
-		return found
+		return none
 	}
 	r := fields[O, Q](attempts[len(attempts)-1].Record)
 	last := r.Request
