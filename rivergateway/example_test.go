@@ -25,7 +25,7 @@ func Example() {
 	guard, err := sqlguard.New(stdlib.OpenDBFromPool(pool))
 	check(err)
 	jobs, err := rivergateway.New(rivergateway.Config{
-		Guard: guard, Pool: pool, BaseURL: "https://gateway.example", APIKey: "the key",
+		Guard: guard, Pool: pool, // the base URL and the key are those of the environment
 		OnInvoice: onInvoice, OnPending: onPending,
 	})
 	check(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -46,10 +47,12 @@ func (a invoiceArgs) request() (gateway.InvoiceRequest, error) {
 func digits(d decimal.Decimal) string { return d.StringFixed(max(0, -d.Exponent())) }
 
 // InsertInvoiceTx inserts the job that creates an invoice, in the merchant's transaction:
-// the invoice is sent if it commits, and only then. An order has one job: if there is one,
-// unless it was cancelled or discarded, that is returned with UniqueSkippedAsDuplicate,
-// and the error matches [ErrOtherRequest] if its request is not [gateway.InvoiceRequest.Equal]. For an invalid request it returns
-// the error of [gateway.InvoiceRequest.Validate]. The key is not stored.
+// the invoice is sent if it commits, and only then. The key is not stored.
+//
+// An order has one job: if there is one, unless it was cancelled or discarded, that is returned with
+// UniqueSkippedAsDuplicate, and its request is the one that is sent. The error matches [ErrOtherRequest] if
+// that differs by more than an amount of the same coin, which follows the rate. For an invalid request
+// InsertInvoiceTx returns the error of [gateway.InvoiceRequest.Validate].
 func InsertInvoiceTx(ctx context.Context, client *river.Client[pgx.Tx], tx pgx.Tx, r gateway.InvoiceRequest, o InsertOptions) (*rivertype.JobInsertResult, error) {
 	if err := r.Validate(); err != nil {
 		return nil, err
@@ -66,6 +69,9 @@ func InsertInvoiceTx(ctx context.Context, client *river.Client[pgx.Tx], tx pgx.T
 	var first invoiceArgs
 	err = json.Unmarshal(inserted.Job.EncodedArgs, &first)
 	request, invalid := first.request()
+	if r.CoinSymbol != "" && r.CoinSymbol == request.CoinSymbol {
+		r.Amount = request.Amount
+	}
 	if err := errors.Join(err, invalid); err != nil || !request.Equal(r) {
 		return inserted, errors.Join(ErrOtherRequest, err)
 	}
@@ -87,12 +93,15 @@ type InvoiceResult struct {
 	StatusCode int       // of the response, if the outcome is unknown and one came
 	Body       []byte    // at most 8 KiB of that response
 	SentAt     time.Time // when the invoice with that unknown outcome was sent; zero if that is not known
+
+	askedAt time.Time // when the run asked the guard, by the guard's clock; zero if the guard failed
 }
 
 // A storedInvoice is an InvoiceResult as the output of a job. PostgreSQL would change the spelling of JSON, or refuse it.
 type storedInvoice struct {
-	Result string `json:"result"` // in JSON
-	Raw    []byte `json:"raw"`    // of the invoice
+	Result  string    `json:"result"` // in JSON
+	Raw     []byte    `json:"raw"`    // of the invoice
+	AskedAt time.Time `json:"askedAt"`
 }
 
 func (r InvoiceResult) stored() storedInvoice {
@@ -102,7 +111,7 @@ func (r InvoiceResult) stored() storedInvoice {
 		raw, invoice.Raw, r.Invoice = invoice.Raw, nil, &invoice
 	}
 	text, _ := json.Marshal(r) // if it fails, as for a year of five digits, the next run asks the guard again
-	return storedInvoice{string(text), raw}
+	return storedInvoice{string(text), raw, r.askedAt}
 }
 
 // undelivered returns the result that an earlier run has stored because OnInvoice failed, and false if there is none.
@@ -114,7 +123,23 @@ func undelivered(job *rivertype.JobRow) (r InvoiceResult, ok bool) {
 	if r.Invoice != nil {
 		r.Invoice.Raw = stored.Result.Raw
 	}
+	r.askedAt = stored.Result.AskedAt
 	return r, true
+}
+
+// isTrueOf reports whether a result that an earlier run has stored still says what became of an order.
+func (r InvoiceResult) isTrueOf(order gateway.OrderStatus) bool {
+	switch {
+	case order.State == gateway.OrderCreated: // perhaps by other code, which has the invoice
+		return false
+	case r.Outcome == gateway.OutcomeSucceeded: // which the guard could not record
+		return true
+	case order.State == gateway.OrderUnknown:
+		return false
+	default:
+		foundAbsent := order.Resolved.After(r.askedAt) && !order.Finding.Exists
+		return r.Outcome != gateway.OutcomeUnknown || !foundAbsent
+	}
 }
 
 type invoiceWorker struct {
@@ -125,47 +150,93 @@ type invoiceWorker struct {
 // Timeout implements [river.Worker].
 func (w *invoiceWorker) Timeout(*river.Job[invoiceArgs]) time.Duration { return w.timeout }
 
-// Work implements [river.Worker].
+// Work implements [river.Worker]. The guard is asked before anything else: what an earlier run has stored can be old.
 func (w *invoiceWorker) Work(ctx context.Context, job *river.Job[invoiceArgs]) error {
-	if before, ok := undelivered(job.JobRow); ok {
-		return w.end(ctx, job, before, errors.New(before.Reason))
+	before, hasBefore := undelivered(job.JobRow)
+	order, err := w.cfg.Guard.Order(ctx, job.Args.Merchant, job.Args.OrderID)
+	switch {
+	case err != nil && hasBefore:
+		return tryAgain(ctx, err)
+	case order.State == gateway.OrderInFlight:
+		return river.JobSnooze(w.inFlight)
+	case hasBefore && before.isTrueOf(order):
+		return w.end(ctx, job, before)
 	}
 	invoice, outcome, err := w.create(ctx, job.Args)
 	switch {
 	case errors.Is(err, gateway.ErrOrderInFlight):
 		return river.JobSnooze(w.inFlight)
-	case (outcome == gateway.OutcomeNotSent || gateway.SafeToRetry(err)) && !isLastAttempt(ctx, job.JobRow):
+	case mayPass(outcome, err) && !isLastAttempt(ctx, job.JobRow):
 		return tryAgain(ctx, err)
 	}
-	result := InvoiceResult{JobID: job.ID, OrderID: job.Args.OrderID, Merchant: job.Args.Merchant, Outcome: outcome, Invoice: invoice}
+	result := InvoiceResult{
+		JobID: job.ID, OrderID: job.Args.OrderID, Merchant: job.Args.Merchant, Outcome: outcome, Invoice: invoice, askedAt: order.GuardReadAt,
+	}
 	if err != nil {
 		result.Reason = err.Error()
 	}
 	if unknown, ok := errors.AsType[*gateway.OutcomeUnknownError](err); ok {
 		result.StatusCode, result.Body, result.SentAt = unknown.StatusCode, unknown.Body, unknown.SentAt
 	}
-	return w.end(ctx, job, result, err)
+	return w.end(ctx, job, result)
 }
 
-// create creates the invoice. If the call could not be made, the outcome is not unknown: nothing was
-// sent.
+// create creates the invoice, and waits for its outcome. If the call could not be made, the outcome is not
+// unknown: nothing was sent.
 func (w *invoiceWorker) create(ctx context.Context, args invoiceArgs) (*gateway.Invoice, gateway.Outcome, error) {
 	request, err1 := args.request()
 	opts, err2 := w.callOptions(ctx, args.Merchant)
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, gateway.OutcomeNotSent, err
 	}
+	ctx, cancel := withoutDeadline(ctx)
+	defer cancel()
 	invoice, err := w.client.CreateInvoice(ctx, request, opts...)
 	return invoice, gateway.OutcomeOf(err), err
 }
 
-func (w *invoiceWorker) end(ctx context.Context, job *river.Job[invoiceArgs], r InvoiceResult, cause error) error {
+// withoutDeadline returns a context that is cancelled with ctx, but has no deadline: River's would end the wait for an
+// invoice that is being sent, and then the process, as Stop waits for runs only.
+func withoutDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	unbounded, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		if ctx.Err() == context.Canceled {
+			cancel()
+		}
+	})
+	return unbounded, func() { stop(); cancel() }
+}
+
+// mayPass reports whether a later run can end better than with err: no invoice exists, and what refused it is not
+// about the order, but about the credentials, the base URL or a proxy.
+func mayPass(outcome gateway.Outcome, err error) bool {
+	switch {
+	case outcome == gateway.OutcomeNotSent || gateway.SafeToRetry(err):
+		return true
+	case outcome != gateway.OutcomeRejected:
+		return false
+	case errors.Is(err, gateway.ErrRedirect):
+		return true
+	}
+	refusal, ok := errors.AsType[*gateway.APIError](err)
+	if !ok {
+		return false
+	}
+	switch refusal.StatusCode {
+	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound,
+		http.StatusMethodNotAllowed, http.StatusProxyAuthRequired:
+		return true
+	}
+	return false
+}
+
+func (w *invoiceWorker) end(ctx context.Context, job *river.Job[invoiceArgs], r InvoiceResult) error {
 	e := jobEnd{result: r.stored()}
 	if w.cfg.OnInvoice != nil {
 		e.callback = func(ctx context.Context, tx pgx.Tx) error { return w.cfg.OnInvoice(ctx, tx, r) }
 	}
 	if r.Outcome != gateway.OutcomeSucceeded {
-		e.cancel = cause
+		e.cancel = errors.New(r.Reason)
 	}
 	return end(ctx, w.Jobs, job, e)
 }

@@ -3,13 +3,12 @@ package rivergateway
 import (
 	"context"
 	"database/sql"
-	"fmt"
+	"errors"
 	"log/slog"
 	"os"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -39,31 +38,22 @@ var (
 func TestMain(m *testing.M) {
 	if text := os.Getenv(processEnv); text != "" {
 		work(text) // this is a process of the proof
-		os.Exit(0)
+		return
 	}
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // clients warn of what the tests cause
-	code := withDatabase(m.Run)
-	if err := goleak.Find(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = max(code, 1)
-	}
-	os.Exit(code)
-}
-
-func withDatabase(run func() int) int {
 	ctx := context.Background()
 	server := must(postgrestest.Start("fsync=off", "shared_buffers=64MB"))
-	defer server.Stop()
 	dsn = server.DSN("postgres")
 	pool = must(pgxpool.New(ctx, dsn))
-	defer pool.Close()
 	db = stdlib.OpenDBFromPool(pool)
-	defer func() { _ = db.Close() }()
 	queue = must(river.NewClient(riverpgxv5.New(pool), &river.Config{}))
 	must(must(rivermigrate.New(riverpgxv5.New(pool), nil)).Migrate(ctx, rivermigrate.DirectionUp, nil))
 	must(0, must(sqlguard.New(db, sqlguard.WithoutDurability())).Migrate(ctx))
 	must(pool.Exec(ctx, `CREATE TABLE results (order_id text NOT NULL, outcome text NOT NULL)`))
-	return run()
+	goleak.VerifyTestMain(m, goleak.IgnoreCurrent(), goleak.Cleanup(func(code int) {
+		server.Stop()
+		os.Exit(code)
+	}))
 }
 
 func must[T any](value T, err error) T {
@@ -73,13 +63,6 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // A shop is a merchant with a guard and a gateway, and no orders in the database.
 type shop struct {
 	t     *testing.T
@@ -87,30 +70,21 @@ type shop struct {
 	gw    *gatewaytest.Server
 	cfg   Config
 
-	rescue time.Duration // RescueStuckJobsAfter; 0 for the default
-
 	told    sync.Mutex      // OnInvoice runs for several orders at once
-	results []InvoiceResult // in all runs of OnInvoice, committed or not
+	results []InvoiceResult // of all runs of OnInvoice, committed or not
 }
 
 func newShop(t *testing.T, opts ...sqlguard.Option) *shop {
-	t.Helper()
-	s := &shop{t: t, gw: gatewaytest.NewServer()}
+	s := &shop{t: t, gw: gatewaytest.NewServer(), guard: must(sqlguard.New(db, opts...))}
 	t.Cleanup(s.gw.Close)
 	s.exec(`DELETE FROM river_job; DELETE FROM gateway_orders; DELETE FROM results`)
 	t.Cleanup(func() {
-		jobs := must(pool.Query(context.Background(), `SELECT river_job::text FROM river_job`))
-		for _, job := range must(pgx.CollectRows(jobs, pgx.RowTo[string])) {
-			if strings.Contains(job, s.gw.APIKey) {
-				t.Errorf("a job has the key: %s", job)
-			}
+		if job := s.text(`SELECT river_job::text FROM river_job WHERE strpos(river_job::text, $1) > 0`, s.gw.APIKey); job != "" {
+			t.Errorf("a job has the key: %s", job)
 		}
 	})
-	var err error
-	s.guard, err = sqlguard.New(db, opts...)
-	check(t, err)
 	s.cfg = Config{
-		Guard: s.guard, Pool: pool, BaseURL: s.gw.URL, APIKey: s.gw.APIKey,
+		Guard: s.guard, Pool: pool, BaseURL: s.gw.URL, APIKey: func() string { return s.gw.APIKey },
 		Options: []gateway.Option{gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1})}, OnInvoice: s.onInvoice,
 	}
 	return s
@@ -126,29 +100,17 @@ func (s *shop) onInvoice(ctx context.Context, tx pgx.Tx, r InvoiceResult) error 
 }
 
 // committed returns what the merchant's table has of an order.
-func committed(t *testing.T, orderID string) string {
-	t.Helper()
-	rows, err := pool.Query(t.Context(), `SELECT outcome FROM results WHERE order_id = $1`, orderID)
-	check(t, err)
-	outcomes, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	check(t, err)
-	return strings.Join(outcomes, ", ")
+func (s *shop) committed(orderID string) string {
+	return s.text(`SELECT outcome FROM results WHERE order_id = $1`, orderID)
 }
 
-func (s *shop) exec(text string) {
-	s.t.Helper()
-	_, err := pool.Exec(s.t.Context(), text)
-	check(s.t, err)
+// text returns the texts of a query, with commas.
+func (s *shop) text(query, arg string) string {
+	rows := must(pool.Query(context.Background(), query, arg))
+	return strings.Join(must(pgx.CollectRows(rows, pgx.RowTo[string])), ", ")
 }
 
-func (s *shop) with(opts ...gateway.Option) { s.cfg.Options = append(s.cfg.Options, opts...) }
-
-func (s *shop) jobs() *Jobs {
-	s.t.Helper()
-	jobs, err := New(s.cfg)
-	check(s.t, err)
-	return jobs
-}
+func (s *shop) exec(text string) { must(pool.Exec(context.Background(), text)) }
 
 func request(orderID string) gateway.InvoiceRequest {
 	ten := decimal.RequireFromString("10.50")
@@ -156,54 +118,47 @@ func request(orderID string) gateway.InvoiceRequest {
 }
 
 // insert inserts the job of an order, as a merchant does.
-func (s *shop) insert(r gateway.InvoiceRequest, o InsertOptions) *rivertype.JobRow {
-	s.t.Helper()
-	return s.inserted(func(tx pgx.Tx) (*rivertype.JobInsertResult, error) {
-		return InsertInvoiceTx(s.t.Context(), queue, tx, r, o)
-	})
+func (s *shop) insert(orderID string, o InsertOptions) *rivertype.JobRow {
+	return must(inTx(nil, InsertInvoiceTx, request(orderID), o)).Job
 }
 
-func (s *shop) inserted(insert func(tx pgx.Tx) (*rivertype.JobInsertResult, error)) (job *rivertype.JobRow) {
-	s.t.Helper()
-	check(s.t, pgx.BeginFunc(s.t.Context(), pool, func(tx pgx.Tx) error {
-		result, err := insert(tx)
-		if err == nil {
-			job = result.Job
-		}
-		return err
-	}))
-	return job
+type inserting[T any] = func(context.Context, *river.Client[pgx.Tx], pgx.Tx, T, InsertOptions) (*rivertype.JobInsertResult, error)
+
+// inTx inserts a job in a transaction, which fails with an error unless that is nil.
+func inTx[T any](fails error, insert inserting[T], of T, o InsertOptions) (r *rivertype.JobInsertResult, err error) {
+	err = pgx.BeginFunc(context.Background(), pool, func(tx pgx.Tx) error {
+		r, err = insert(context.Background(), queue, tx, of, o)
+		return errors.Join(err, fails)
+	})
+	return r, err
 }
 
 // The state of a job after a run.
 const (
 	completed = rivertype.JobStateCompleted
 	cancelled = rivertype.JobStateCancelled
-	failed    = rivertype.JobStateAvailable // it runs again
+	discarded = rivertype.JobStateDiscarded
+	failed    = rivertype.JobStateAvailable // it runs again at once
+	retryable = rivertype.JobStateRetryable // it runs again later
 	snoozed   = rivertype.JobStateScheduled
 )
 
 // run runs a job once, without the rest of the engine, and returns its row and the error that the engine records.
-func run[T river.JobArgs](s *shop, worker river.Worker[T], job *rivertype.JobRow) (*rivertype.JobRow, error) {
+func (s *shop) run(job *rivertype.JobRow) (*rivertype.JobRow, error) {
 	s.t.Helper()
-	job, err := queue.JobGet(s.t.Context(), job.ID)
-	check(s.t, err)
-	conn, err := pool.Acquire(s.t.Context())
-	check(s.t, err)
+	job = must(queue.JobGet(s.t.Context(), job.ID))
+	conn := must(pool.Acquire(s.t.Context()))
 	defer conn.Release()
-	w := rivertest.NewWorker(s.t, riverpgxv5.New(pool), &river.Config{}, worker)
-	result, err := w.WorkJob(s.t.Context(), s.t, autocommit{poolConn: conn}, job)
+	jobs := must(New(s.cfg))
+	work := rivertest.NewWorker(s.t, riverpgxv5.New(pool), &river.Config{}, &invoiceWorker{Jobs: jobs}).WorkJob
+	if job.Kind != (invoiceArgs{}).Kind() {
+		work = rivertest.NewWorker(s.t, riverpgxv5.New(pool), &river.Config{}, &withdrawalWorker{Jobs: jobs}).WorkJob
+	}
+	result, err := work(s.t.Context(), s.t, autocommit{poolConn: conn}, job)
 	if result == nil {
 		s.t.Fatal(err)
 	}
-	job, err2 := queue.JobGet(s.t.Context(), job.ID)
-	check(s.t, err2)
-	return job, err
-}
-
-func (s *shop) runInvoice(job *rivertype.JobRow) (*rivertype.JobRow, error) {
-	s.t.Helper()
-	return run[invoiceArgs](s, &invoiceWorker{Jobs: s.jobs()}, job)
+	return must(queue.JobGet(s.t.Context(), job.ID)), err
 }
 
 // An autocommit is a transaction for rivertest whose statements commit, as those of the engine do. A job in a
@@ -216,3 +171,12 @@ type (
 	poolConn = pgxpool.Conn
 	rest     struct{ pgx.Tx }
 )
+
+// checkOrder compares what the merchant's table and the guard have of an order, and how many invoices were sent.
+func (s *shop) checkOrder(told string, state gateway.OrderState, sent int) {
+	s.t.Helper()
+	order := must(s.guard.Order(s.t.Context(), "", "A-17"))
+	if got, n := s.committed("A-17"), len(s.gw.Requests()); got != told || order.State != state || n != sent {
+		s.t.Errorf("told %q, want %q; the order is %s, want %s; %d were sent, want %d", got, told, order.State, state, n, sent)
+	}
+}

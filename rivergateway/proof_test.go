@@ -1,7 +1,6 @@
 package rivergateway
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -30,12 +30,7 @@ import (
 	"github.com/cryptogw/gateway/sqlguard"
 )
 
-const (
-	machines   = 4
-	orderCount = 60
-)
-
-// The points of a run at which processes are killed, and stopped by a deploy.
+// The points of a run at which processes end.
 var points = []string{
 	"working",   // the engine has begun the run
 	"received",  // the gateway has the request
@@ -44,109 +39,63 @@ var points = []string{
 	"ended",     // its transaction has ended, and the engine has not recorded the end of the run
 }
 
-// Processes work the orders of a merchant over a gateway that loses responses and refuses requests, while they
-// are killed at every point of a run, and deployed. No order is created twice, none is forgotten, and of each the
-// merchant receives one event, and it is true. RIVERGATEWAY_PROOF, such as 1h, repeats it for that long.
+// How a process ends: by a kill, or by a deploy that calls StopAndCancel or Stop.
+var ends = []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGINT}
+
+// Times are short. A call takes longer than the deadline of a run, which has no effect on it, and less than a rescue,
+// and that less than the lease.
+const (
+	runDeadline = 300 * time.Millisecond
+	longestCall = time.Second
+	rescueAfter = "2500 milliseconds"
+	shortLease  = 4 * time.Second
+)
+
+// Processes work the orders of a merchant, over a gateway that loses responses, refuses requests and is slow, with a
+// merchant's function that fails now and then. They are ended at every point of a run. No order is created twice, none
+// is forgotten, and of each the merchant receives one event, and it is true.
 func TestProof(t *testing.T) {
-	duration, _ := time.ParseDuration(os.Getenv("RIVERGATEWAY_PROOF"))
-	begun := time.Now()
-	for round := 0; round == 0 || time.Since(begun) < duration && !t.Failed(); round++ {
-		t.Run(fmt.Sprint(round), func(t *testing.T) {
-			p := &proof{
-				shop: newShop(t), running: map[string]*os.Process{}, ending: map[string]bool{},
-				reached: map[string]int{}, ends: map[string]int{}, commits: map[string]int{},
-			}
-			gw := httptest.NewServer(p)
-			defer gw.Close()
-			p.url = gw.URL
-			p.run()
-			p.check()
-		})
+	p := &proof{shop: newShop(t), ending: map[string]bool{}, reached: map[string]int{}, ended: map[string]int{}, created: map[string]int{}}
+	gw := httptest.NewServer(p)
+	defer gw.Close()
+	for n := range orderCount {
+		p.insert(orderName(n), InsertOptions{})
 	}
+	working, stop := context.WithCancel(t.Context())
+	var machines sync.WaitGroup
+	for range 4 {
+		machines.Go(func() { p.machine(working, gw.URL) })
+	}
+	p.drain()
+	stop()
+	machines.Wait()
+	p.check()
 }
+
+const orderCount = 60
+
+func orderName(n int) string { return fmt.Sprintf("order-%03d", n) }
 
 // A proof is the gateway, the merchant and the parent of the processes.
 type proof struct {
 	*shop
-	url string // of the gateway
-
-	mu            sync.Mutex
-	running       map[string]*os.Process
-	ending        map[string]bool // killed, or being stopped
-	reached, ends map[string]int  // by point: how often, and how many processes ended there
-	commits       map[string]int  // by order
-	over          bool            // no process is started again
+	mu             sync.Mutex
+	ending         map[string]bool // processes that were killed or stopped
+	reached, ended map[string]int  // by point: how often, and how many processes ended there
+	created        map[string]int  // invoices, by order
 }
-
-func (p *proof) locked(do func()) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	do()
-}
-
-// run inserts the orders, lets the processes work until every job has ended, and stops them.
-func (p *proof) run() {
-	var all sync.WaitGroup
-	defer all.Wait()
-	defer p.locked(func() {
-		p.over = true
-		for name := range p.running {
-			p.end(name, syscall.SIGTERM)
-		}
-	})
-	for n := range machines {
-		all.Go(func() { p.machine(n) })
-	}
-	for n := range orderCount {
-		p.insert(request(orderName(n)), InsertOptions{})
-	}
-	p.drain()
-}
-
-func orderName(n int) string { return fmt.Sprintf("order-%03d", n) }
 
 // machine runs one process after the other.
-func (p *proof) machine(number int) {
-	for restart := 0; ; restart++ {
-		name := fmt.Sprintf("machine-%d-%d", number, restart)
-		var errs bytes.Buffer
-		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "GOMAXPROCS=2", processEnv+"="+strings.Join([]string{name, p.url, dsn}, " "))
-		cmd.Stderr = &errs
-		p.locked(func() { // the gateway does not respond to the process until it is recorded
-			if p.over {
-				cmd = nil
-			} else if err := cmd.Start(); err != nil {
-				p.t.Error(err)
-				cmd = nil
-			} else {
-				p.running[name] = cmd.Process
-			}
-		})
-		if cmd == nil {
-			return
+func (p *proof) machine(working context.Context, url string) {
+	for working.Err() == nil && !p.t.Failed() {
+		cmd := exec.CommandContext(working, os.Args[0])
+		cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "GOMAXPROCS=2", processEnv+"="+url+" "+dsn)
+		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+		text, err := cmd.CombinedOutput()
+		if exit, _ := errors.AsType[*exec.ExitError](err); err != nil && working.Err() == nil && (exit == nil || exit.Exited()) {
+			p.t.Errorf("%v\n%s", err, text)
 		}
-		err := cmd.Wait()
-		p.locked(func() {
-			delete(p.running, name)
-			if status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus); !p.ending[name] || err != nil && !status.Signaled() {
-				p.t.Errorf("%s: %v\n%s", name, err, &errs)
-				p.over = true
-			}
-		})
 	}
-}
-
-// end ends a process, and reports whether nothing else does. It is called with the lock.
-func (p *proof) end(name string, by syscall.Signal) bool {
-	if p.running[name] == nil || p.ending[name] {
-		return false
-	}
-	p.ending[name] = true
-	if err := p.running[name].Signal(by); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		p.t.Error(err)
-	}
-	return true
 }
 
 // drain waits until every job has ended. It rescues the jobs of processes that were killed by the rule of River, which
@@ -158,20 +107,22 @@ func (p *proof) drain() {
 		p.exec(`UPDATE river_job SET state = CASE WHEN told THEN 'cancelled'::river_job_state ELSE 'available' END,
 			finalized_at = CASE WHEN told THEN now() END
 			FROM (SELECT id AS stuck, metadata ? 'cancel_attempted_at' AS told FROM river_job) AS job
-			WHERE id = stuck AND state = 'running' AND attempted_at < now() - interval '` + proofRescue + `'`)
-		check(p.t, pool.QueryRow(p.t.Context(), `SELECT count(*) FROM river_job WHERE finalized_at IS NULL`).Scan(&left))
+			WHERE id = stuck AND state = 'running' AND attempted_at < now() - interval '` + rescueAfter + `'`)
+		must(0, pool.QueryRow(p.t.Context(), `SELECT count(*) FROM river_job WHERE finalized_at IS NULL`).Scan(&left))
 	}
 }
 
 // ServeHTTP is the gateway, to which the processes also report their progress.
 func (p *proof) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if point, ok := strings.CutPrefix(req.URL.Path, "/progress/"); ok {
-		p.reach(point, req)
+		if n := p.reach(point, req); point == "telling" && n%7 == 0 {
+			w.WriteHeader(http.StatusTeapot) // the merchant's function fails
+		}
 		return
 	}
 	var body struct{ OrderID string }
-	if err := json.NewDecoder(req.Body).Decode(&body); err != nil || body.OrderID == "" {
-		p.t.Errorf("%s %s: %v", req.Method, req.URL, err)
+	if json.NewDecoder(req.Body).Decode(&body) != nil {
+		panic(http.ErrAbortHandler) // the process was killed meanwhile
 	}
 	n := p.reach("received", req)
 	switch n % 10 {
@@ -184,9 +135,14 @@ func (p *proof) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		respond(w, http.StatusTooManyRequests)
 		return
 	}
-	p.locked(func() { p.commits[body.OrderID]++ })
+	p.mu.Lock()
+	p.created[body.OrderID]++
+	p.mu.Unlock()
 	p.reach("committed", req)
 	switch n % 10 {
+	case 5:
+		time.Sleep(2 * runDeadline)
+		respond(w, http.StatusCreated)
 	case 7: // cut after
 		panic(http.ErrAbortHandler)
 	case 9:
@@ -196,27 +152,22 @@ func (p *proof) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-func respond(w http.ResponseWriter, status int) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	message := map[bool]string{true: "Operation was successful.", false: "No"}[status == http.StatusCreated]
-	_, _ = fmt.Fprintf(w, `{"message":%q,"result":{},"meta":{}}`, message)
-}
-
-// reach counts how often a point has been reached, and returns the count. At every tenth time it ends the process, by turns
-// with a kill, before a response, and with a deploy.
+// reach counts how often a point has been reached, and returns the count. At every tenth time it ends the process whose
+// number is the User-Agent. A process that is killed gets no response.
 func (p *proof) reach(point string, req *http.Request) (n int) {
-	killed := false
-	p.locked(func() {
-		p.reached[point]++
-		n = p.reached[point]
-		by := []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM}[p.ends[point]%2]
-		if n/10 > p.ends[point] && p.end(req.UserAgent(), by) {
-			p.ends[point]++
-			killed = by == syscall.SIGKILL
-		}
-	})
-	if killed {
+	p.mu.Lock()
+	p.reached[point]++
+	n = p.reached[point]
+	by := ends[p.ended[point]%len(ends)]
+	name := req.UserAgent()
+	isEnd := n/10 > p.ended[point] && !p.ending[name]
+	if isEnd {
+		p.ended[point]++
+		p.ending[name] = true
+		must(0, syscall.Kill(must(strconv.Atoi(name)), by))
+	}
+	p.mu.Unlock()
+	if isEnd && by == syscall.SIGKILL {
 		<-req.Context().Done()
 		panic(http.ErrAbortHandler)
 	}
@@ -230,9 +181,8 @@ func (p *proof) check() {
 	counts := map[string]int{}
 	for n := range orderCount {
 		id := orderName(n)
-		order, err := p.guard.Order(p.t.Context(), "", id)
-		check(p.t, err)
-		created, told, isTrue := p.commits[id], committed(p.t, id), false
+		order := must(p.guard.Order(p.t.Context(), "", id))
+		created, told, isTrue := p.created[id], p.committed(id), false
 		switch told {
 		case "succeeded":
 			isTrue = created == 1 && order.State == gateway.OrderCreated
@@ -246,46 +196,38 @@ func (p *proof) check() {
 		}
 		counts[told]++
 	}
-	p.t.Logf("told %v; processes that ended: %v", counts, p.ends)
+	p.t.Logf("told %v; processes that ended: %v", counts, p.ended)
 	if counts["succeeded"] == 0 || counts["unknown"] == 0 || counts["rejected"] == 0 {
 		p.t.Error("not every outcome was reached")
 	}
 	for _, point := range points {
-		if p.ends[point] < 2 {
+		if p.ended[point] < len(ends) {
 			p.t.Errorf("%s: no process was killed, or none was deployed", point)
 		}
 	}
 }
 
-// processEnv is the environment variable with the name of a process of the proof, the URL of the gateway and the DSN.
+// processEnv is the environment variable with the URL of the gateway and the DSN, for a process of the proof.
 const processEnv = "RIVERGATEWAY_PROCESS"
-
-// Times are short, and in the order of the defaults: a call is shorter than a run, a run than a rescue, and a rescue
-// than the lease.
-const (
-	proofCall   = time.Second
-	proofRun    = 2 * time.Second
-	proofRescue = "2500 milliseconds"
-	proofLease  = 4 * time.Second
-)
 
 // A process is one machine of the merchant.
 type process struct{ name, url string }
 
 // work works the jobs until the process is stopped, as a deploy does, or killed.
 func work(text string) {
-	stopped, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer cancel()
-	fields := strings.Fields(text)
-	p := process{fields[0], fields[1]}
-	pool := must(pgxpool.New(context.Background(), fields[2]+"&pool_max_conns=6"))
+	stopped := make(chan os.Signal, 1)
+	signal.Notify(stopped, syscall.SIGTERM, syscall.SIGINT)
+	url, dsn, _ := strings.Cut(text, " ")
+	p := process{strconv.Itoa(os.Getpid()), url}
+	pool := must(pgxpool.New(context.Background(), dsn+"&pool_max_conns=6"))
 	defer pool.Close()
 	jobs := must(New(Config{
-		Guard: must(sqlguard.New(stdlib.OpenDBFromPool(pool), sqlguard.WithLease(proofLease))), Pool: pool, BaseURL: p.url, APIKey: "a-key-for-tests",
+		Guard: must(sqlguard.New(stdlib.OpenDBFromPool(pool), sqlguard.WithLease(shortLease))), Pool: pool,
+		BaseURL: url, APIKey: func() string { return "a-key-for-tests" },
 		Options: []gateway.Option{
-			gateway.WithUserAgent(p.name), gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1, InvoiceTimeout: proofCall}),
+			gateway.WithUserAgent(p.name), gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1, InvoiceTimeout: longestCall}),
 		},
-		OnInvoice: p.onInvoice, RunTimeout: proofRun,
+		OnInvoice: p.onInvoice, RunTimeout: runDeadline,
 	}))
 	jobs.inFlight = time.Second
 	workers := river.NewWorkers()
@@ -296,8 +238,11 @@ func work(text string) {
 		RetryPolicy: retrySoon{}, Middleware: []rivertype.Middleware{river.WorkerMiddlewareFunc(p.reportRun)},
 	}))
 	must(0, engine.Start(context.Background()))
-	<-stopped.Done()
-	must(0, engine.StopAndCancel(context.Background()))
+	if <-stopped == syscall.SIGINT {
+		must(0, engine.Stop(context.Background()))
+	} else {
+		must(0, engine.StopAndCancel(context.Background()))
+	}
 }
 
 type retrySoon struct{}
@@ -312,23 +257,22 @@ func (p process) onInvoice(ctx context.Context, tx pgx.Tx, r InvoiceResult) erro
 	if r.Outcome == gateway.OutcomeSucceeded && len(r.Invoice.Raw) == 0 {
 		outcome += ", without the response" // never
 	}
-	_, err := tx.Exec(ctx, `INSERT INTO results VALUES ($1, $2)`, r.OrderID, outcome)
-	if err == nil {
-		p.report("telling")
+	if _, err := tx.Exec(ctx, `INSERT INTO results VALUES ($1, $2)`, r.OrderID, outcome); err != nil {
+		return err
 	}
-	return err
+	return p.report("telling")
 }
 
 func (p process) reportRun(ctx context.Context, _ *rivertype.JobRow, run func(context.Context) error) error {
-	p.report("working")
+	_ = p.report("working")
 	err := run(ctx)
-	p.report("ended")
+	_ = p.report("ended")
 	return err
 }
 
 // report reports the progress of the process, and waits for the response, which does not arrive if the process is
-// killed.
-func (p process) report(point string) {
+// killed. It returns an error if the merchant's function is to fail.
+func (p process) report(point string) error {
 	req := must(http.NewRequest(http.MethodGet, p.url+"/progress/"+point, nil))
 	req.Header.Set("User-Agent", p.name)
 	resp, err := http.DefaultClient.Do(req)
@@ -336,4 +280,8 @@ func (p process) report(point string) {
 		log.Fatal(err) // the parent has died
 	}
 	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return errors.New(resp.Status)
+	}
+	return nil
 }

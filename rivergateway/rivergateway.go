@@ -10,8 +10,8 @@
 // result in the transaction that ends the job: what it writes is written once.
 //
 // A job whose context is cancelled before anything was sent, as by StopAndCancel, goes
-// back to the queue. While an invoice is being sent StopAndCancel waits for its outcome, for at most
-// InvoiceTimeout of [gateway.RetryPolicy], and 10 seconds each for the guard and for OnInvoice.
+// back to the queue. While an invoice is being sent Stop and StopAndCancel wait for its outcome, for at most
+// InvoiceTimeout of [gateway.RetryPolicy], and 10 seconds each for the guard and for OnInvoice. No deadline cuts it.
 //
 // The README says what each outcome does with a job, and what to do after a crash.
 package rivergateway
@@ -21,7 +21,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -45,9 +44,11 @@ type Config struct {
 	// Pool is the database of River, in which the jobs end.
 	Pool *pgxpool.Pool
 
-	// BaseURL and APIKey are arguments of [gateway.New]. If both are empty, New reads the
-	// environment, see [gateway.FromEnv].
-	BaseURL, APIKey string
+	// BaseURL, and what APIKey returns, are the arguments of [gateway.New]. The key is behind a function, so that
+	// nothing that prints a Config shows it. If BaseURL is empty and APIKey nil, New reads the environment, see
+	// [gateway.FromEnv]; with a BaseURL, APIKey is nil for a key that Options set.
+	BaseURL string
+	APIKey  func() string
 
 	// Options are those of the client. It has Guard as its order guard, whatever they
 	// contain.
@@ -69,26 +70,15 @@ type Config struct {
 	// Final are further statuses that end a wait for a withdrawal, see [gateway.WaitOptions].
 	Final []gateway.WithdrawalStatus
 
-	// RunTimeout is how long a run of a job may take; 0 means 9 minutes. River does not look for jobs of
-	// processes that died in less than that, whatever its RescueStuckJobsAfter. Choose more than
-	// CreateInvoice can take under the retry policy in Options, with the wait for another call of the same
-	// order: a run that is cut as it sends has an unknown outcome.
+	// RunTimeout is how long River takes a run of a job to be alive; 0 means 9 minutes. It does not look for jobs of
+	// processes that died in less than that, whatever its RescueStuckJobsAfter. A run that takes longer, because it
+	// waits for the outcome of its invoice, is not cut.
 	RunTimeout time.Duration
 
 	// OnPending is called by the jobs of [PeriodicPending]. An error of it is the error
 	// of the job, which does not run again. Nil calls nothing.
 	OnPending func(ctx context.Context, report PendingReport) error
 }
-
-// Format implements [fmt.Formatter]. It prints the name of the type for every verb, so that
-// no log shows the key.
-func (Config) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, configText) }
-
-// MarshalText implements [encoding.TextMarshaler]. It returns the name of the type, for loggers
-// that write JSON.
-func (Config) MarshalText() ([]byte, error) { return []byte(configText), nil }
-
-const configText = "rivergateway.Config"
 
 // Jobs are the workers of this package, see [New]. They are safe for concurrent use.
 type Jobs struct {
@@ -118,16 +108,23 @@ func New(cfg Config) (*Jobs, error) {
 	case cfg.RunTimeout < 0:
 		return nil, badArgument("RunTimeout", "must not be negative")
 	}
-	opts := append(slices.Clone(cfg.Options), gateway.WithOrderGuard(cfg.Guard)) // the last one wins
-	client, err := gateway.New(cfg.BaseURL, cfg.APIKey, opts...)
-	if cfg.BaseURL == "" && cfg.APIKey == "" {
-		client, err = gateway.FromEnv(opts...)
-	}
+	client, err := cfg.client()
 	if err != nil {
 		return nil, err
 	}
-	cfg.APIKey = "" // the client has it, and shows it to nobody
 	return &Jobs{cfg: cfg, client: client, timeout: cmp.Or(cfg.RunTimeout, runTimeout), inFlight: inFlightSnooze}, nil
+}
+
+func (cfg Config) client() (*gateway.Client, error) {
+	opts := append(slices.Clone(cfg.Options), gateway.WithOrderGuard(cfg.Guard)) // the last one wins
+	switch {
+	case cfg.BaseURL == "" && cfg.APIKey == nil:
+		return gateway.FromEnv(opts...)
+	case cfg.APIKey == nil:
+		return gateway.New(cfg.BaseURL, "", opts...)
+	default:
+		return gateway.New(cfg.BaseURL, cfg.APIKey(), opts...)
+	}
 }
 
 func badArgument(name, reason string) error {

@@ -16,22 +16,14 @@ import (
 )
 
 // insertWithdrawal inserts the job that waits for the first withdrawal of the gateway.
-func (s *shop) insertWithdrawal(o InsertOptions) *rivertype.JobRow {
-	s.t.Helper()
-	return s.inserted(func(tx pgx.Tx) (*rivertype.JobInsertResult, error) {
-		return InsertWithdrawalTx(s.t.Context(), queue, tx, s.withdrawal(), o)
-	})
+func (s *shop) insertWithdrawal(attempts int) *rivertype.JobRow {
+	return must(inTx(nil, InsertWithdrawalTx, s.withdrawal(), InsertOptions{Job: river.InsertOpts{MaxAttempts: attempts}})).Job
 }
 
 func (s *shop) withdrawal() string { return s.gw.Withdrawals()[0].WithdrawRequestID }
 
-func (s *shop) runWithdrawal(job *rivertype.JobRow) (*rivertype.JobRow, error) {
-	s.t.Helper()
-	return run[withdrawalArgs](s, &withdrawalWorker{Jobs: s.jobs()}, job)
-}
-
 func status(text string) func(*shop) {
-	return func(s *shop) { check(s.t, s.gw.SetWithdrawalStatus(s.withdrawal(), text)) }
+	return func(s *shop) { must(0, s.gw.SetWithdrawalStatus(s.withdrawal(), text)) }
 }
 
 // after prepares the inquiry of a job of some age.
@@ -42,12 +34,13 @@ func after(age string, prepare func(*shop)) func(*shop) {
 	}
 }
 
-func page(status int) func(*shop) { return inject(gatewaytest.FaultPage(status)) }
-
-func withdrawn(text string) func(*shop) { return result(gatewaytest.OpWithdrawal, text) }
+func withdrawn(text string) func(*shop) {
+	return func(s *shop) { s.gw.SetResult(gatewaytest.OpWithdrawal, text) }
+}
 
 // What an inquiry does with the job, with attempts left and after the last one, and what the merchant receives when the
-// job ends: a status with the withdrawal, or a reason, or both a status and a reason.
+// job ends: a status with the withdrawal, or a reason, or both a status and a reason. If OnWithdrawal fails, the next
+// run calls it again.
 func TestWithdrawal(t *testing.T) {
 	const noFee = `{"status":"PENDING","destination":"T1","amount":"120.50","fee":null,"coin":"USDT","network":"Tron","withdrawRequestId":"w"}`
 	for name, test := range map[string]struct {
@@ -76,15 +69,24 @@ func TestWithdrawal(t *testing.T) {
 			t.Run(name+map[int]string{1: ", at the last attempt"}[attempts], func(t *testing.T) {
 				s := newShop(t)
 				var results []WithdrawalResult
-				s.cfg.OnWithdrawal = func(_ context.Context, _ pgx.Tx, r WithdrawalResult) error {
+				failure := errors.New("no such table")
+				s.cfg.OnWithdrawal = func(ctx context.Context, tx pgx.Tx, r WithdrawalResult) error {
 					results = append(results, r)
-					return nil
+					must(tx.Exec(ctx, `INSERT INTO results VALUES ('w', $1)`, r.Status))
+					return failure
 				}
 				s.cfg.Final = []gateway.WithdrawalStatus{"CANCELED"}
-				job := s.insertWithdrawal(InsertOptions{Job: river.InsertOpts{MaxAttempts: attempts}})
+				job := s.insertWithdrawal(attempts)
 				test.prepare(s)
-				job, err := s.runWithdrawal(job)
-				if ends := want == completed || want == cancelled; job.State != want || (len(results) == 1) != ends {
+				if want == completed {
+					if job, err := s.run(job); !errors.Is(err, failure) || s.committed("w") != "" || len(results) != 1 {
+						t.Errorf("%s, told %q: %v", job.State, s.committed("w"), err)
+					}
+					s.exec(`UPDATE river_job SET state = 'available', finalized_at = NULL`)
+				}
+				failure, results = nil, nil
+				job, err := s.run(job)
+				if ends := want == completed || want == cancelled; job.State != want || (len(results) == 1) != ends || ends && s.committed("w") != string(test.status) {
 					t.Errorf("the job is %s, want %s; told %+v: %v", job.State, want, results, err)
 				}
 				for _, r := range results {
@@ -93,31 +95,11 @@ func TestWithdrawal(t *testing.T) {
 						t.Errorf("told %+v", r)
 					}
 				}
+				if again := s.insertWithdrawal(attempts); want == completed && again.ID != job.ID {
+					t.Error("a withdrawal has two jobs")
+				}
 			})
 		}
-	}
-}
-
-// A wait has one event: if OnWithdrawal fails, nothing of it is committed, and the next run calls it again.
-func TestWithdrawal_hookFails(t *testing.T) {
-	s := newShop(t)
-	status("COMPLETED")(s)
-	failures := []error{errors.New("no such table"), nil}
-	s.cfg.OnWithdrawal = func(ctx context.Context, tx pgx.Tx, r WithdrawalResult) error {
-		_, err := tx.Exec(ctx, `INSERT INTO results VALUES ($1, $2)`, r.WithdrawRequestID, r.Status)
-		failure := failures[0]
-		failures = failures[1:]
-		return errors.Join(err, failure)
-	}
-	job := s.insertWithdrawal(InsertOptions{})
-	for range 2 {
-		job, _ = s.runWithdrawal(job)
-	}
-	if told := committed(t, s.withdrawal()); len(failures) != 0 || told != "COMPLETED" || job.State != completed {
-		t.Errorf("told %q, %s", told, job.State)
-	}
-	if again := s.insertWithdrawal(InsertOptions{}); again.ID != job.ID {
-		t.Error("a withdrawal has two jobs")
 	}
 }
 
@@ -145,17 +127,16 @@ func TestPeriodicPending(t *testing.T) {
 		reports <- r
 		return errors.New("a\x00b")
 	}
-	s.end("A-17", gateway.OutcomeUnknown)
-	s.end("A-18", gateway.OutcomeUnknown)
+	all(elsewhere("A-17", isUnknown), elsewhere("A-18", isUnknown))(s)
 	s.exec(`UPDATE gateway_orders SET open_since = open_since - 3600000000 WHERE order_id = 'A-18';
 		INSERT INTO gateway_orders (merchant, order_id, gateway, version, open_since, record)
 		SELECT '', n, gateway, 1, open_since, record FROM gateway_orders, generate_series(1, 100) AS n WHERE order_id = 'A-17'`)
-	_, events := s.start(PeriodicPending(time.Hour))
+	_, events := s.start(0, PeriodicPending(time.Hour))
 	if r := <-reports; r.Count != 102 || len(r.Orders) != 100 || r.Orders[0].OrderID != "A-18" || !r.Oldest.Equal(r.Orders[0].Since) {
 		t.Errorf("%d orders since %v, %d in the report, the first %+v", r.Count, r.Oldest, len(r.Orders), r.Orders[0])
 	}
 	event := <-events
-	if job := event.Job; job.State != rivertype.JobStateDiscarded || job.Errors[0].Error != "a\ufffdb" || len(job.Output()) == 0 {
+	if job := event.Job; job.State != discarded || job.Errors[0].Error != "a\ufffdb" || len(job.Output()) == 0 {
 		t.Errorf("%s, %+v, stored %s", job.State, job.Errors, job.Output())
 	}
 }
