@@ -310,9 +310,6 @@ func (c *call) newHTTPRequest() *http.Request {
 // beforeAttempt begins an attempt: a hook of go-retryablehttp.
 func (c *call) beforeAttempt(_ retryablehttp.Logger, req *http.Request, _ int) {
 	req.Header = c.newHeader()
-	if c.attempts > 0 && c.write == nil && (c.response.status == 0 || attempt.IsHostFailure(c.response.status)) {
-		c.client.refresh()
-	}
 	c.attempts++
 	c.begun, c.response, c.next.Wait = time.Now(), response{}, 0
 }

@@ -313,13 +313,6 @@ func (c *Client) CloseIdleConnections() {
 	}
 }
 
-// refresh closes idle connections, which may lead to a host that does not work.
-func (c *Client) refresh() {
-	if pools := c.transport().Pools; pools != nil {
-		pools.Refresh()
-	}
-}
-
 func (c *Client) transport() *attempt.Transport { return c.http().Transport.(*attempt.Transport) }
 
 // useLastResponse follows no redirect.

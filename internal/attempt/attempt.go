@@ -13,8 +13,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptrace"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -99,15 +101,16 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		ctx = detached{caller}
 	}
-	a := &attempt{isWrite: isWrite, host: req.URL.Host}
-	a.first.attempt = a
+	a := &attempt{isWrite: isWrite, host: req.URL.Host, path: req.URL.Path}
+	a.first.attempt, a.first.isInvoice = a, isWrite
 	ctx, a.cancel = context.WithTimeoutCause(ctx, time.Duration(timeout), timeout)
 	defer a.cancel()
 	switch {
 	case t.Next == nil:
 		ctx = a.first.traced(ctx)
+		defer a.first.end()
 	case t.Pools == nil:
-		ctx = httptrace.WithClientTrace(ctx, a.first.phases())
+		ctx = a.first.watched(ctx)
 	default:
 		ctx = context.WithValue(ctx, attemptKey{}, a)
 	}
@@ -128,10 +131,16 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, a.failure(ctx, err, unread)
 	}
 	result := &Result{Unread: unread}
-	if a.early.Load() {
+	switch {
+	case a.early.Load():
 		result.Ambiguous = errEarly
+	case a.twice.Load() || a.sent.Load() && asksForToken(resp.StatusCode): // the last one was not answered so
+		result.Ambiguous = errSentTwice
 	}
 	t.read(ctx, a, resp, result, isWrite)
+	if e := a.last.Load(); e != nil && result.Err != nil && !errors.Is(result.Err, ErrTooLarge) {
+		e.failed(ctx)
+	}
 	return resp, nil
 }
 
@@ -185,10 +194,14 @@ func (t *Transport) read(ctx context.Context, a *attempt, resp *http.Response, r
 type attempt struct {
 	isWrite bool
 	host    string // of the gateway
+	path    string
 	phase   atomic.Int32
-	moved   atomic.Bool           // it was ended because it was moved from connection to connection
-	early   atomic.Bool           // the response began before the header of the write was written
-	ended   atomic.Pointer[error] // why it was ended with the caller's context; nil if it was not
+	moved   atomic.Bool              // it was ended because it was moved from connection to connection
+	early   atomic.Bool              // the response began before the header of the write was written
+	sent    atomic.Bool              // a middleware has sent the write, and may not send it again
+	twice   atomic.Bool              // a transport may have sent the write twice
+	ended   atomic.Pointer[error]    // why it was ended with the caller's context; nil if it was not
+	last    atomic.Pointer[exchange] // whose response may be read
 	cancel  context.CancelFunc
 	body    Body
 	first   exchange // the only one of an attempt without a middleware
@@ -205,14 +218,33 @@ func (a *attempt) reach(phase Phase) {
 
 func (a *attempt) reached() Phase { return Phase(a.phase.Load()) } // #nosec G115 -- one of the phases
 
+// isCancelled reports whether the attempt was ended by cancelling, and by no time.
+func (a *attempt) isCancelled(ctx context.Context) bool {
+	if why := a.ended.Load(); why != nil {
+		return !IsTimeout(*why)
+	}
+	return errors.Is(ctx.Err(), context.Canceled)
+}
+
 // An exchange is a request that an attempt sends to the gateway through [Pools]. A middleware may make
 // an attempt of several.
 type exchange struct {
-	attempt     *attempt
+	attempt   *attempt
+	isInvoice bool
+	pool      *pool
+	transport *http.Transport // of the pool
+	late      *time.Timer     // leaves the connection of an invoice that takes long; nil for a read
+
 	connections atomic.Int32 // new ones that were used
-	wrote       atomic.Bool  // the header was written
-	early       atomic.Bool  // the response began before that
-	hooks       httptrace.ClientTrace
+	connected   atomic.Bool
+	http2       atomic.Bool // the connection has streams, which tell whose response it is
+	wrote       atomic.Bool // the header was written
+	early       atomic.Bool // the response began before that
+
+	toGateway atomic.Bool  // the header that is being written has its host
+	headers   atomic.Int32 // of those, how many were written
+
+	hooks httptrace.ClientTrace
 }
 
 // phases returns hooks that note how far the attempt comes.
@@ -231,6 +263,26 @@ func (e *exchange) phases() *httptrace.ClientTrace {
 	return &e.hooks
 }
 
+// watched returns a context with hooks for a RoundTripper that decides about connections itself. They see a write
+// that it sends twice: it writes a header to the gateway again, and the body was read.
+func (e *exchange) watched(ctx context.Context) context.Context {
+	a, hooks := e.attempt, e.phases()
+	if !a.isWrite {
+		return httptrace.WithClientTrace(ctx, hooks)
+	}
+	hooks.WroteHeaderField = func(name string, values []string) {
+		if name == "Host" || name == ":authority" {
+			e.toGateway.Store(len(values) == 1 && strings.EqualFold(values[0], a.host))
+		}
+	}
+	hooks.WroteHeaders = func() {
+		if e.toGateway.Load() && e.headers.Add(1) > 1 && a.body.isRead() {
+			a.twice.Store(true)
+		}
+	}
+	return httptrace.WithClientTrace(ctx, hooks)
+}
+
 // traced returns a context with the hooks of the exchange.
 func (e *exchange) traced(ctx context.Context) context.Context {
 	a, hooks := e.attempt, e.phases()
@@ -246,6 +298,8 @@ func (e *exchange) traced(ctx context.Context) context.Context {
 		if !info.Reused {
 			e.connections.Add(1)
 		}
+		e.connected.Store(true)
+		e.http2.Store(isHTTP2(e.transport, info.Conn))
 	}
 	if a.isWrite {
 		hooks.WroteHeaders = func() { e.wrote.Store(true) }
@@ -258,22 +312,63 @@ func (e *exchange) traced(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, hooks)
 }
 
-// send sends the request of the exchange.
+// isHTTP2 reports whether a connection of t speaks HTTP/2. The version that a response names itself proves
+// nothing: a peer of HTTP/1 can write another one.
+func isHTTP2(t *http.Transport, conn net.Conn) bool {
+	if secure, ok := conn.(interface{ ConnectionState() tls.ConnectionState }); ok {
+		return secure.ConnectionState().NegotiatedProtocol == "h2"
+	}
+	return t.Protocols != nil && t.Protocols.UnencryptedHTTP2() && !t.Protocols.HTTP1()
+}
+
+// send sends the request of the exchange. After a failure, later requests use other connections.
 func (e *exchange) send(p *Pools, req *http.Request) (*http.Response, error) {
-	resp, err := p.of(req).RoundTrip(req)
-	if err == nil && e.early.Load() && !hasStreams(resp.TLS) {
+	e.pool = p.of(req)
+	e.transport = e.pool.current.Load()
+	e.attempt.last.Store(e)
+	if e.isInvoice {
+		e.late = time.AfterFunc(patience, func() {
+			if e.http2.Load() {
+				e.pool.leave(e.transport, true)
+			}
+		})
+	}
+	resp, err := e.transport.RoundTrip(req)
+	switch {
+	case err != nil:
+		e.failed(req.Context())
+	case isHostFailure(resp.StatusCode):
+		e.pool.leave(e.transport, e.http2.Load())
+	}
+	if err == nil && e.early.Load() && !e.http2.Load() {
 		e.attempt.early.Store(true)
 	}
 	return resp, err
 }
 
-// hasStreams reports whether a connection has streams, which tell whose response it is. The version that a
-// response names itself proves nothing: a peer of HTTP/1 can write another one.
-func hasStreams(state *tls.ConnectionState) bool {
-	return state != nil && state.NegotiatedProtocol != "" && state.NegotiatedProtocol != "http/1.1"
+// failed makes later requests use other connections, unless the exchange was cancelled.
+func (e *exchange) failed(ctx context.Context) {
+	if !e.attempt.isCancelled(ctx) {
+		e.pool.leave(e.transport, e.http2.Load())
+	}
+}
+
+// end closes the connection of the exchange if it was left, and carries no other request.
+func (e *exchange) end() {
+	if e.late != nil {
+		e.late.Stop()
+	}
+	if e.pool.current.Load() != e.transport {
+		drain(e.transport)
+	}
 }
 
 // failure returns the error of an attempt without a response.
+//
+// Only the latch proves that a write was not sent. GOAWAY and REFUSED_STREAM of HTTP/2 do not, although RFC 9113,
+// section 8.7, says that such a stream was not processed. HAProxy sends REFUSED_STREAM when the server behind it
+// closes its connection without a response, also after that server has processed the request. The nghttp2 of Node
+// hands on streams that a GOAWAY excludes which it has queued and not yet sent.
 func (a *attempt) failure(ctx context.Context, err error, unread bool) *Error {
 	return &Error{Phase: a.reached(), Unread: unread, Err: unencrypted(a.causeOr(ctx, err))}
 }
@@ -291,6 +386,9 @@ func (a *attempt) causeOr(ctx context.Context, err error) error {
 	}
 	return err
 }
+
+// errSentTwice is the error of a second exchange for one write, and why the outcome of two is unknown.
+var errSentTwice = errors.New("a middleware or transport has sent the invoice before: it may exist already")
 
 // errConnections ends an attempt that is moved from connection to connection.
 var errConnections = errors.New("the peer closed 3 connections in a row without a response")

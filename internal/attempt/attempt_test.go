@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -39,7 +40,7 @@ func newTransport(next http.RoundTripper) *attempt.Transport {
 	}
 	switch next := next.(type) {
 	case *http.Transport:
-		transport.Pools = &attempt.Pools{Invoices: next, Reads: next}
+		transport.Pools = attempt.PoolsOf(next)
 	case *attempt.Pools:
 		transport.Pools = next
 	default:
@@ -378,6 +379,61 @@ func TestTransport_connections(t *testing.T) {
 	}
 }
 
+// frames is a peer of HTTP/2 without TLS that processes each write, and then sends frames with the number of its stream.
+func frames(processed *atomic.Int32, text string) func(net.Conn) {
+	return func(conn net.Conn) {
+		settings := "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+		for stream := byte(1); hears(conn, wholeWrite); stream += 2 {
+			processed.Add(1)
+			time.Sleep(time.Nanosecond)
+			_, _ = io.WriteString(conn, settings+strings.ReplaceAll(text, "STREAM", string([]byte{0, 0, 0, stream})))
+			settings = ""
+		}
+	}
+}
+
+// sendFrames sends a write to such a peer: as the client does, and by a middleware that has set GetBody, with which
+// net/http would send it again by itself.
+func sendFrames(t *testing.T, text string) {
+	t.Helper()
+	for _, wrapped := range []bool{false, true} {
+		inBubble(t, fmt.Sprint("a middleware: ", wrapped), func(t *testing.T) {
+			var processed atomic.Int32
+			next := over(t, frames(&processed, text))
+			next.Protocols = new(http.Protocols)
+			next.Protocols.SetUnencryptedHTTP2(true)
+			transport := newTransport(next)
+			if wrapped {
+				transport.Next = tripper(func(req *http.Request) (*http.Response, error) {
+					body, err := io.ReadAll(req.Body)
+					require.NoError(t, err)
+					again, err := http.NewRequestWithContext(req.Context(), req.Method, req.URL.String(), bytes.NewReader(body))
+					require.NoError(t, err)
+					return transport.Pools.RoundTrip(again)
+				})
+			}
+			_, _, got := send(transport, newRequest(t, t.Context(), http.MethodPost, "http://gateway.test/a"))
+			require.NotNil(t, got)
+			assert.False(t, got.Unread, "it may have been processed")
+			assert.EqualValues(t, 1, processed.Load())
+		})
+	}
+}
+
+// REFUSED_STREAM says that a write was not processed. HAProxy also sends it when the server behind it has processed the
+// write, and then closed its connection without a response.
+func TestTransport_refusedStream(t *testing.T) {
+	t.Parallel()
+	sendFrames(t, "\x00\x00\x04\x03\x00STREAM\x00\x00\x00\x07")
+}
+
+// GOAWAY says that the streams above the last one were not processed. The nghttp2 of Node hands them on while the frame
+// is queued.
+func TestTransport_goAway(t *testing.T) {
+	t.Parallel()
+	sendFrames(t, "\x00\x00\x08\x07\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00")
+}
+
 // A connection that net/http begins after the last one does not hide why the attempt has ended.
 func TestTransport_connectionsBegun(t *testing.T) {
 	t.Parallel()
@@ -543,27 +599,41 @@ func TestTransport_expires(t *testing.T) {
 
 const early = "the response began before the invoice was sent: it may answer something else"
 
+// An agreed is a connection over TLS, with an agreement on the protocol.
+type agreed struct {
+	net.Conn
+	protocol string
+}
+
+func agreedOn(protocol string) net.Conn { return agreed{protocol: protocol} }
+
+func (a agreed) ConnectionState() tls.ConnectionState {
+	return tls.ConnectionState{NegotiatedProtocol: a.protocol}
+}
+
 // A response that begins before the header of a write is written may be to something else, unless its
 // connection has streams.
 func TestTransport_early(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name string
-		tls  *tls.ConnectionState
+		conn net.Conn
 		want string // of a write
 	}{
-		{"without TLS", nil, early},
-		{"over TLS", &tls.ConnectionState{}, early},
-		{"where HTTP/1.1 was agreed on", &tls.ConnectionState{NegotiatedProtocol: "http/1.1"}, early},
-		{"over HTTP/2", &tls.ConnectionState{NegotiatedProtocol: "h2"}, ""},
+		{"without TLS", pipe{}, early},
+		{"over TLS", agreedOn(""), early},
+		{"where HTTP/1.1 was agreed on", agreedOn("http/1.1"), early},
+		{"over HTTP/2", agreedOn("h2"), ""},
 	} {
 		for method, want := range map[string]string{http.MethodPost: tt.want, http.MethodGet: ""} {
 			trip := tripper(func(req *http.Request) (*http.Response, error) {
-				if hooks := httptrace.ContextClientTrace(req.Context()); hooks.WroteHeaders != nil {
+				hooks := httptrace.ContextClientTrace(req.Context())
+				hooks.GotConn(httptrace.GotConnInfo{Conn: tt.conn})
+				if hooks.GotFirstResponseByte != nil {
 					hooks.GotFirstResponseByte()
 					hooks.WroteHeaders()
 				}
-				return &http.Response{StatusCode: 201, TLS: tt.tls}, nil
+				return &http.Response{StatusCode: 201, ProtoMajor: 2}, nil
 			})
 			_, result, _ := try(t, hooked(trip), method)
 			assert.Equal(t, want, textOf(result.Ambiguous), "%s %s", method, tt.name)

@@ -1,6 +1,9 @@
 package attempt
 
-import "time"
+import (
+	"net/http"
+	"time"
+)
 
 // NewBody returns a body that reads text and has not expired before a time; zero for never.
 func NewBody(text []byte, expires time.Time) *Body {
@@ -15,3 +18,15 @@ func BodyThatBegins(text []byte, begin func() bool) *Body {
 	b.text.Reset(text)
 	return b
 }
+
+// PoolsOf returns pools of one transport.
+func PoolsOf(t *http.Transport) *Pools {
+	p := new(Pools)
+	p.invoices.current.Store(t)
+	p.reads.current.Store(t)
+	return p
+}
+
+// Reads and Invoices return the transports of later requests.
+func (p *Pools) Reads() *http.Transport    { return p.reads.current.Load() }
+func (p *Pools) Invoices() *http.Transport { return p.invoices.current.Load() }

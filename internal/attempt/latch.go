@@ -75,6 +75,13 @@ func (b *Body) mayBegin() bool {
 // Close does nothing: closing is not reading.
 func (b *Body) Close() error { return nil }
 
+// isRead reports whether any of it was read.
+func (b *Body) isRead() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.state == read || b.state == stopped
+}
+
 // Seal reports whether the body was never read, and ensures that it never is.
 func (b *Body) Seal() bool {
 	b.mu.Lock()

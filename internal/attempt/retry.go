@@ -20,9 +20,9 @@ func IsRetryableStatus(status int) bool {
 	return false
 }
 
-// IsHostFailure reports whether a status says that a host does not work, so that another host of the
+// isHostFailure reports whether a status says that a host does not work, so that another host of the
 // same name may.
-func IsHostFailure(status int) bool {
+func isHostFailure(status int) bool {
 	return status == http.StatusBadGateway || status == http.StatusServiceUnavailable || status == http.StatusGatewayTimeout
 }
 

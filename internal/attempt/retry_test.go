@@ -20,7 +20,6 @@ func TestStatuses(t *testing.T) {
 		want []int
 	}{
 		{"a read may do better", attempt.IsRetryableStatus, []int{408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529}},
-		{"another host may do better", attempt.IsHostFailure, []int{502, 503, 504}},
 		{"the service asks for fewer requests", attempt.IsThrottled, []int{429, 503}},
 	} {
 		var got []int

@@ -228,9 +228,8 @@ func TestHTTP2_NotSent(t *testing.T) {
 		t.Parallel()
 		s, r := full(t, nil, true, 8*short)
 		assert.Empty(t, r.Violations())
-		require.Equal(t, gateway.OutcomeNotSent, r.Outcome(), "%v", r.Err)
-		assert.ErrorIs(t, r.Err, context.DeadlineExceeded)
-		assert.Equal(t, 1, s.Conns())
+		assert.NoError(t, r.Err, "the second attempt leaves it")
+		assert.Equal(t, 2, s.Conns())
 	})
 	t.Run("a used connection takes no more streams, then goes away while the order waits for one", func(t *testing.T) {
 		t.Parallel()
@@ -434,8 +433,8 @@ func TestDeafPeer(t *testing.T) {
 	}
 }
 
-// TestSilence has a proxy fall silent under invoices over HTTP/2, as after a failover without a reset: the
-// pings find the connection dead. The invoices that it carries are unknown, and later ones have another.
+// TestSilence has a proxy fall silent under invoices over HTTP/2, as after a failover without a reset. The
+// invoices that it carries are unknown, and later ones have another connection.
 func TestSilence(t *testing.T) {
 	for _, k := range secureKinds()[1:] {
 		t.Run(k.name, func(t *testing.T) {
@@ -444,7 +443,7 @@ func TestSilence(t *testing.T) {
 			s.Server.Handler = faultserver.UntilDone(s.Server.Handler)
 			s.Respond = func(_ bool, body []byte) string { return l.create(body) }
 			s.Where, s.Fault = faultserver.Committed, faultserver.BreakOff(faultserver.Stall)
-			client := k.connect(t, "https://"+s.Addr(), gateway.RetryPolicy{})
+			client := k.connect(t, "https://"+s.Addr(), gateway.RetryPolicy{InvoiceTimeout: 4 * time.Second})
 			create := func(order string) call.Result {
 				r := call.Create(t.Context(), client, order, l.of(order))
 				all.Add(order, r)
