@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hashicorp/go-retryablehttp"
+
 	"github.com/cryptogw/gateway/internal/attempt"
 	"github.com/cryptogw/gateway/internal/endpoint"
 	"github.com/cryptogw/gateway/internal/redact"
@@ -67,14 +69,19 @@ func badOption(name, reason string) error {
 //
 // A nil Transport means connections of the client's own. An [*http.Transport] is cloned, once for invoices
 // and once for reads, without the protocols of RegisterProtocol; later changes of it have no effect. Over
-// HTTP/1.1 each invoice has a connection of its own. Silent HTTP/2 connections are pinged, and dead ones
-// closed; the shorter timeout wins, the client's or the transport's.
+// HTTP/1.1 each invoice has a connection of its own. Over HTTP/2, later requests use new connections once one has
+// failed or was answered with 502, 503 or 504, or an invoice has taken three seconds, at most once a second; so
+// MaxConnsPerHost limits the connections of HTTP/1.1 only. Connections close that are idle for 90 seconds, for
+// invoices two, or, over HTTP/2, on which nothing can be written for five. A shorter time of the transport counts.
+// The client resumes no TLS session where VerifyPeerCertificate, GetClientCertificate or InsecureSkipVerify is set,
+// unless the transport has a ClientSessionCache.
 //
 // Any other RoundTripper manages its connections itself. If it keeps HTTP/1.1 connections open, the client
 // can take an unsolicited response for the response to an invoice, an invoice is unknown if the server closes
 // its connection at that moment, and a retry may use the same dead connection. The RoundTripper must return
-// when the context of its request ends, and must not send a request twice. To wrap a transport, use
-// [WithMiddleware] instead.
+// when the context of its request ends, and must not send a request twice: an invoice that net/http's trace shows
+// twice is unknown, and New refuses the RoundTripper of go-retryablehttp. To wrap a transport, use [WithMiddleware]
+// instead.
 func WithHTTPClient(client *http.Client) Option {
 	return func(cfg *config) error {
 		if client == nil {
@@ -82,6 +89,10 @@ func WithHTTPClient(client *http.Client) Option {
 		}
 		if client.Timeout < 0 {
 			return badOption("WithHTTPClient", "the Timeout must not be negative")
+		}
+		if _, ok := client.Transport.(*retryablehttp.RoundTripper); ok {
+			return badOption("WithHTTPClient", "go-retryablehttp may send an invoice twice: "+
+				"pass the HTTPClient of its Client, and set retries by WithRetry")
 		}
 		cfg.http = client
 		return nil
@@ -94,8 +105,8 @@ func WithHTTPClient(client *http.Client) Option {
 //
 // The RoundTripper sees each attempt of a call, with the key. It may change the header of the request,
 // replace its body, and send requests of its own. It must return when the context of its request
-// ends, and must not send an invoice twice. If it reads the body of an invoice and then fails to send
-// it, the outcome is [OutcomeUnknown].
+// ends. Next refuses to send an invoice again, unless it found no connection or was answered with 401 or 407.
+// If the RoundTripper reads the body of an invoice and then fails to send it, the outcome is [OutcomeUnknown].
 func WithMiddleware(wrap func(next http.RoundTripper) http.RoundTripper) Option {
 	return func(cfg *config) error {
 		if wrap == nil {

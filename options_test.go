@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hashicorp/go-retryablehttp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -171,6 +172,7 @@ func TestNew_options(t *testing.T) {
 		{nil, "opts", "holds a nil option"},
 		{gateway.WithHTTPClient(nil), "WithHTTPClient", "must not be nil"},
 		{gateway.WithHTTPClient(&http.Client{Timeout: -1}), "WithHTTPClient", negative},
+		{gateway.WithHTTPClient(retryablehttp.NewClient().StandardClient()), "WithHTTPClient", "go-retryablehttp may send an invoice twice: pass the HTTPClient of its Client, and set retries by WithRetry"},
 		{retry(gateway.RetryPolicy{MaxAttempts: -1}), "WithRetry", attempts},
 		{retry(gateway.RetryPolicy{MaxAttempts: 11}), "WithRetry", attempts},
 		{retry(gateway.RetryPolicy{MaxAttempts: 10}), "", ""},
