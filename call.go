@@ -30,7 +30,6 @@ type operation struct {
 	route            string    // each {name} is replaced by an argument
 	args             [2]string // for the route, in its order
 	query            []endpoint.Param
-	expectID         string // the identifier that the record in the response must have; empty for any
 	key              keyPlace
 	sendsContentType bool                                    // also for a read
 	undocumented     bool                                    // whether the form of the result is not documented
@@ -587,7 +586,7 @@ func (c *call) readResult(tree *doc.Doc, resp *http.Response, text []byte) (enve
 	case wrong != nil:
 		failure := c.decodeError(resp, wrong, text, false)
 		if c.operation.statusIn != nil && !wrong.Syntax && !errors.Is(wrong.Err, doc.ErrMismatch) {
-			failure.status = c.operation.statusIn(e.result, c.operation.expectID)
+			failure.status = c.operation.statusIn(e.result, c.operation.args[0])
 		}
 		return e, failure
 	default:

@@ -1,7 +1,9 @@
 package gateway_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -57,12 +59,14 @@ func written(fields []wireField, name, value string) string {
 	return "{" + strings.Join(members, ",") + "}"
 }
 
-// needless are the fields of pairs and coins that a payment does not need: they may be null, and in a list those of
-// pairs may be missing in a record.
-var needless = []string{"withdrawalFee", "swapFee", "minWithdraw", "maxWithdraw", "withdrawable", "confirmation", "arrivalTime", "expirationTime"}
+// needless are the fields of pairs that a payment does not need: they may be missing or unreadable, and are listed then.
+var needless = []string{
+	"withdrawalFee", "swapFee", "minWithdraw", "maxWithdraw", "withdrawable", "confirmation", "arrivalTime", "expirationTime", "networkId", "coinId",
+	"created_at", "updated_at", "network.id", "network.created_at", "network.updated_at", "coin.name", "coin.created_at", "coin.updated_at",
+}
 
-// Each field of each record is required and of its kind; only a time is lenient, and what a payment does not need. In a
-// list the record is skipped. What each kind accepts is tested in package doc.
+// Each field of each record is required and of its kind, except what a payment does not need. In a list the record is
+// skipped. What each kind accepts is tested in package doc.
 // I-52, I-53, I-145
 func TestRecords_fields(t *testing.T) {
 	t.Parallel()
@@ -75,51 +79,58 @@ func TestRecords_fields(t *testing.T) {
 	for _, record := range []struct {
 		subject string
 		place   string // the pointer to the record
+		within  string // the path of the record within the pair
 		fields  []wireField
 		wrap    func(record string) string // the result that holds it
 	}{
-		{"CoinNetwork", "/result", pairFields, same},
-		{"CoinNetwork", "/result/network", networkFields, inPair("network")},
-		{"CoinNetwork", "/result/coin", coinFields, inPair("coin")},
-		{"CoinNetwork", "/result/0", pairFields, alone},
-		{"CoinNetworkBySymbol", "/result", pairFields, same},
-		{"CoinNetworksOf", "/result", pairFields, same},
-		{"CoinNetworksOf", "/result/1", pairFields, second},
-		{"CoinNetworks", "/result/1", pairFields, second},
-		{"CoinNetworks", "/result/1/network", networkFields, func(r string) string { return second(inPair("network")(r)) }},
-		{"CoinNetworks", "/result/1/coin", coinFields, func(r string) string { return second(inPair("coin")(r)) }},
-		{"Withdrawal", "/result", withdrawalFields, same},
-		{"Withdrawal", "/result/0", withdrawalFields, alone},
+		{"CoinNetwork", "/result", "", pairFields, same},
+		{"CoinNetwork", "/result/network", "network.", networkFields, inPair("network")},
+		{"CoinNetwork", "/result/coin", "coin.", coinFields, inPair("coin")},
+		{"CoinNetwork", "/result/0", "", pairFields, alone},
+		{"CoinNetworkBySymbol", "/result", "", pairFields, same},
+		{"CoinNetworksOf", "/result", "", pairFields, same},
+		{"CoinNetworksOf", "/result/1", "", pairFields, second},
+		{"CoinNetworks", "/result/1", "", pairFields, second},
+		{"CoinNetworks", "/result/1/network", "network.", networkFields, func(r string) string { return second(inPair("network")(r)) }},
+		{"CoinNetworks", "/result/1/coin", "coin.", coinFields, func(r string) string { return second(inPair("coin")(r)) }},
+		{"Withdrawal", "/result", "withdrawal.", withdrawalFields, same},
+		{"Withdrawal", "/result/0", "withdrawal.", withdrawalFields, alone},
 	} {
 		for _, field := range record.fields {
 			t.Run(fmt.Sprintf("%s %s/%s", record.subject, record.place, field.name), func(t *testing.T) {
 				t.Parallel()
-				s, inList, assertWrong := subjectNamed(record.subject), strings.HasPrefix(record.place, "/result/1"), assertNotUnderstood
-				if inList {
+				s, path, assertWrong := subjectNamed(record.subject), record.within+field.name, assertNotUnderstood
+				if strings.HasPrefix(record.place, "/result/1") {
 					assertWrong = assertLeftOut
 				}
-				isNeedless, isTime := slices.Contains(needless, field.name), strings.HasSuffix(field.name, "_at")
-				mayBeNull := isNeedless || isTime || strings.HasSuffix(record.place, "/coin") && field.name == "name"
-				mustHaveText := strings.Trim(field.good, `"0123456789.`) == "" ||
-					slices.Contains([]string{"id", "symbol", "networkId", "coinId", "status", "withdrawRequestId"}, field.name)
-				for value, right := range map[string]bool{
-					"":     isTime || isNeedless && inList, // it is missing
-					"null": mayBeNull,
-					`[7]`:  isTime,
-					`""`:   isTime || field.good[0] == '"' && !mustHaveText,
-				} {
+				isAmount := strings.Trim(field.good, `"0123456789.`) == ""
+				mustHaveText := isAmount || slices.Contains([]string{"id", "symbol", "networkId", "coinId", "status", "withdrawRequestId", "created_at", "updated_at"}, field.name)
+				for _, value := range []string{"", "null", `[7]`, `""`, `"Infinity"`} {
+					isText := field.good[0] == '"' && strings.HasPrefix(value, `"`) && !isAmount && !strings.HasSuffix(field.name, "_at")
 					body := enveloped(record.wrap(written(record.fields, field.name, value)))
-					if !right {
+					switch {
+					case isText && (value != `""` || !mustHaveText):
+						continue
+					case !slices.Contains(needless, path):
 						assertWrong(t, s, body, record.place+"/"+field.name)
 						continue
 					}
 					result, err := s.call(t.Context(), cannedClient(t, s.status, body))
-					require.NoError(t, err, "%s: %s", field.name, value)
+					require.NoError(t, err, "%s: %s", path, value)
 					assertInvariants(t, result, err)
+					assert.Equal(t, []string{path}, lastPair(result).Missing, "%s: %s", path, value)
 				}
 			})
 		}
 	}
+}
+
+// lastPair is the pair, or the last of the pairs, that a method returns.
+func lastPair(result any) *gateway.CoinNetwork {
+	if pairs, ok := result.([]gateway.CoinNetwork); ok {
+		return &pairs[len(pairs)-1]
+	}
+	return result.(*gateway.CoinNetwork)
 }
 
 // assertLeftOut asserts that a listing is read without the one record that is wrong.
@@ -137,9 +148,10 @@ func assertLeftOut(t testing.TB, s subject, body, pointer string, reasons ...str
 	}
 }
 
-// A missing field takes a pair off sale only if a payment needs it; a missing field of withdrawals allows none.
+// A field that no payment needs is zero and listed, if it is missing or cannot be read, also in every record; a field of
+// withdrawals then allows none.
 // I-52
-func TestClient_CoinNetworks_needless(t *testing.T) {
+func TestClient_CoinNetworks_missing(t *testing.T) {
 	t.Parallel()
 	fields := slices.Clone(pairFields)
 	for i := range fields {
@@ -148,39 +160,207 @@ func TestClient_CoinNetworks_needless(t *testing.T) {
 		}
 	}
 	whole := written(fields, "", "")
-	for _, name := range needless {
-		for value, pointer := range map[string]string{"null": "/result/1/" + name, "": "/result/1"} {
-			var w recorder
-			got, err := cannedClient(t, 200, listing(whole, written(fields, name, value)), w.option()).CoinNetworks(t.Context())
-			require.NoError(t, err, name)
-			require.Len(t, got, 2)
-			assert.True(t, got[0].Withdrawable)
-			used := slices.Contains([]string{"withdrawalFee", "minWithdraw", "maxWithdraw", "withdrawable"}, name)
-			assert.Equal(t, !used, got[1].Withdrawable, name)
-			assert.Equal(t, []gateway.Drift{{"coin_networks", pointer, gateway.DriftUnexpectedValue, ""}}, w.drifts)
-		}
-		record := written(fields, name, "")
-		assertNotUnderstood(t, subjectNamed("CoinNetworks"), listing(record, record), "/result/"+name, "is missing in every record")
+	for _, tt := range []struct{ name, value, reason string }{
+		{"withdrawalFee", `"Infinity"`, `"Infinity" is not a decimal number`},
+		{"withdrawalFee", `""`, `"" is empty`},
+		{"minWithdraw", `null`, "is null, not an amount"},
+		{"maxWithdraw", ``, "is missing"},
+		{"swapFee", `"0.5%"`, `"0.5%" is not a decimal number`},
+		{"withdrawable", `"no"`, `"no" is text, not a boolean`},
+		{"confirmation", `1.5`, `1.5 is not an integer in range`},
+		{"networkId", `null`, "is null, not text"},
+		{"coinId", `7`, "7 is a number, not text"},
+	} {
+		var w recorder
+		lacking := written(fields, tt.name, tt.value)
+		got, err := cannedClient(t, 200, listing(whole, lacking, lacking), w.option()).CoinNetworks(t.Context())
+		require.NoError(t, err, tt.name)
+		require.Len(t, got, 3)
+		assert.True(t, got[0].Withdrawable)
+		assert.Nil(t, got[0].Missing)
+		ofWithdrawals := slices.Contains([]string{"withdrawalFee", "minWithdraw", "maxWithdraw", "withdrawable"}, tt.name)
+		assert.Equal(t, !ofWithdrawals, got[1].Withdrawable, tt.name)
+		assert.Equal(t, []string{tt.name}, got[1].Missing)
+		assert.Equal(t, got[1].Missing, got[2].Missing)
+		assert.True(t, got[1].AcceptsPayments())
+		assert.Equal(t, []gateway.Drift{{"coin_networks", "/result/1/" + tt.name, gateway.DriftUnexpectedValue, tt.reason}}, w.drifts)
+		got, err = cannedClient(t, 200, listing(lacking, lacking)).CoinNetworks(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, []string{tt.name}, got[0].Missing)
 	}
+	network := `{"name":"Tron (TRC20)","isActive":1}`
+	coin := `{"id":"c","symbol":"USDT","precision":"6","minAmount":"1","isActive":"1"}`
+	got, err := cannedClient(t, 200, enveloped(`{"id":"p","depositable":1,"network":`+network+`,"coin":`+coin+`}`)).CoinNetworkBySymbol(t.Context(), "USDT", "Tron (TRC20)")
+	require.NoError(t, err)
+	assert.Equal(t, slices.Sorted(slices.Values(needless)), got.Missing)
+	assert.True(t, got.AcceptsPayments())
+	assert.Equal(t, 6, got.Coin.Precision)
+}
+
+func TestCoinNetwork_AcceptsPayments(t *testing.T) {
+	t.Parallel()
+	for n := range 8 {
+		var pair gateway.CoinNetwork
+		pair.Depositable, pair.Coin.IsActive, pair.Network.IsActive = n&1 != 0, n&2 != 0, n&4 != 0
+		assert.Equal(t, n == 7, pair.AcceptsPayments(), "%+v", pair)
+	}
+}
+
+// A lookup returns what was asked for: another coin is an error, another name of the network is drift.
+func TestClient_lookups_mismatch(t *testing.T) {
+	t.Parallel()
+	btc := strings.NewReplacer(`"USDT"`, `"BTC"`, "Tron (TRC20)", "Bitcoin").Replace(pairJSON)
+	const isBTC = `"BTC" is another record than the requested one: `
+	bySymbol := func(symbol, network string) func(*gateway.Client) error {
+		return func(c *gateway.Client) error {
+			_, err := c.CoinNetworkBySymbol(context.Background(), symbol, network)
+			return err
+		}
+	}
+	of := func(c *gateway.Client) error { _, err := c.CoinNetworksOf(context.Background(), "USDT"); return err }
+	byID := func(c *gateway.Client) error { _, err := c.CoinNetwork(context.Background(), "another"); return err }
+	for _, tt := range []struct {
+		name, result string
+		call         func(*gateway.Client) error
+		pointer      string // of the error or of drift; empty for none
+		reason       string // of an error; empty for none
+	}{
+		{"the same names", pairJSON, bySymbol("USDT", "Tron (TRC20)"), "", ""},
+		{"names in another case", pairJSON, bySymbol("usdt", "TRON (trc20)"), "", ""},
+		{"another name of the network", pairJSON, bySymbol("USDT", "TRC20"), "/result/network/name", ""},
+		{"another name of the network, in an array", "[" + pairJSON + "]", bySymbol("USDT", "TRC20"), "/result/0/network/name", ""},
+		{"another coin", btc, bySymbol("USDT", "Bitcoin"), "/result/coin/symbol", isBTC},
+		{"another coin, in an array", "[" + btc + "]", bySymbol("USDT", "Tron"), "/result/0/coin/symbol", isBTC},
+		{"another coin alone", btc, of, "/result/coin/symbol", isBTC},
+		{"another coin among those of the symbol", "[" + pairJSON + "," + btc + "]", of, "/result", `/result: another record than the requested one: it is of the coin "BTC": `},
+		{"another identifier", pairJSON, byID, "/result/id", "another record than the requested one"},
+		{"another identifier, in an array", "[" + pairJSON + "]", byID, "/result/0/id", "another record than the requested one"},
+	} {
+		var w recorder
+		err := tt.call(cannedClient(t, 200, enveloped(tt.result), w.option()))
+		assert.Equal(t, tt.reason != "", err != nil, tt.name)
+		if tt.reason != "" {
+			require.ErrorIs(t, err, gateway.ErrResponseMismatch, tt.name)
+			assert.ErrorContains(t, err, tt.reason, tt.name)
+			wrong, _ := errors.AsType[*gateway.DecodeError](err)
+			assert.Equal(t, tt.pointer, wrong.Pointer, tt.name)
+		}
+		if tt.pointer == "" {
+			assert.Empty(t, w.drifts, tt.name)
+			continue
+		}
+		require.Len(t, w.drifts, 1, tt.name)
+		assert.Equal(t, gateway.DriftMismatch, w.drifts[0].Kind, tt.name)
+		assert.Equal(t, tt.pointer, w.drifts[0].Pointer, tt.name)
+	}
+}
+
+// A record alone is a lookup's result without an envelope.
+// I-50, I-51
+func TestClient_lookups_bare(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"CoinNetwork", "CoinNetworkBySymbol", "CoinNetworksOf"} {
+		s := subjectNamed(name)
+		got, err := s.call(t.Context(), cannedClient(t, 200, pairJSON))
+		require.NoError(t, err, name)
+		assert.Equal(t, pairID, lastPair(got).ID)
+		for body, reason := range map[string]string{
+			"[" + pairJSON + "]":             ": is an array, not an object",
+			`{"data":` + pairJSON + `}`:      "/result: is missing",
+			`{"coin":{},"status":"success"}`: "/result: is missing",
+			`{"coin":{},"network":{}}`:       "/coin/id: is missing",
+			written(pairFields, "id", ""):    "/id: is missing",
+			enveloped(`{"coin":1}`):          "/result/coin: is a number, not an object",
+		} {
+			_, err = s.call(t.Context(), cannedClient(t, 200, body))
+			wrong, ok := errors.AsType[*gateway.DecodeError](err)
+			require.True(t, ok, "%s: %v", body, err)
+			assert.Equal(t, reason+"; WithCoinNetworkDecoder reads another form", wrong.Pointer+": "+wrong.Err.Error())
+		}
+	}
+	_, err := cannedClient(t, 200, "["+pairJSON+"]").CoinNetworks(t.Context())
+	require.Error(t, err)
+	_, err = cannedClient(t, 200, pairJSON).CoinNetworks(t.Context())
+	require.Error(t, err, "a listing is documented")
+}
+
+// A caller's function reads lookups in any form, and not the listing.
+func TestWithCoinNetworkDecoder(t *testing.T) {
+	t.Parallel()
+	errMine := errors.New("no pairs for " + canary)
+	pair := gateway.CoinNetwork{Coin: gateway.Coin{Symbol: "usdt"}, Missing: []string{"id"}}
+	other := gateway.CoinNetwork{ID: "other", Coin: gateway.Coin{Symbol: "BTC"}}
+	huge := pair
+	huge.SwapFee = decimal.New(1, 1_000_000)
+	for _, tt := range []struct {
+		name, body string
+		got        string // what the function gets; empty for no call
+		pairs      []gateway.CoinNetwork
+		err        error
+		ofOne      string // the error of a lookup of one pair; empty for none
+		ofCoin     string // the error of the lookup of a coin
+	}{
+		{"a result", enveloped(`{"x":"a ` + canary + `"}`), `{"x":"a [REDACTED]"}`, []gateway.CoinNetwork{pair}, nil, "", ""},
+		{"a body without an envelope", `[{"x":1}]`, `[{"x":1}]`, []gateway.CoinNetwork{pair}, nil, "", ""},
+		{"an object without an envelope", `{"coin":{},"network":{}}`, `{"coin":{},"network":{}}`, []gateway.CoinNetwork{pair}, nil, "", ""},
+		{"nothing", enveloped(`[]`), ``, nil, nil, "200", ""},
+		{"a refusal", `{"message":"no such pair","x":1}`, ``, nil, nil, "no such pair", "no such pair"},
+		{"an error of the function", enveloped(`{"x":1}`), `{"x":1}`, nil, errMine, "WithCoinNetworkDecoder: no pairs for [REDACTED]", "no pairs for [REDACTED]"},
+		{"no pair of the function", enveloped(`{"x":1}`), `{"x":1}`, nil, nil, "WithCoinNetworkDecoder: it returned 0 pairs, not one", ""},
+		{"two pairs", enveloped(`[1]`), `[1]`, []gateway.CoinNetwork{pair, pair}, nil, "it returned 2 pairs, not one", ""},
+		{"a pair without a symbol", enveloped(`[1]`), `[1]`, []gateway.CoinNetwork{{ID: pairID}}, nil, "pair 0 names no coin", "pair 0 names no coin"},
+		{"a fee of absurd size", enveloped(`[1]`), `[1]`, []gateway.CoinNetwork{huge}, nil, `an amount of "usdt" is not an amount of money`, "is not an amount of money"},
+		{"another pair", enveloped(`[1]`), `[1]`, []gateway.CoinNetwork{other}, nil, "another record than the requested one", `it is of the coin "BTC"`},
+	} {
+		var got string
+		c := cannedClient(t, 200, tt.body, gateway.WithCoinNetworkDecoder(func(body json.RawMessage) ([]gateway.CoinNetwork, error) {
+			got = string(body)
+			return tt.pairs, tt.err
+		}))
+		for _, name := range []string{"CoinNetwork", "CoinNetworkBySymbol", "CoinNetworksOf"} {
+			got = ""
+			result, err := subjectNamed(name).call(t.Context(), c)
+			assert.Equal(t, tt.got, got, tt.name)
+			want := tt.ofOne
+			if name == "CoinNetworksOf" {
+				want = tt.ofCoin
+			}
+			if want == "" {
+				require.NoError(t, err, tt.name)
+				if len(tt.pairs) > 0 {
+					assert.Equal(t, pair, *lastPair(result), tt.name)
+				}
+				continue
+			}
+			assert.ErrorContains(t, err, want, "%s: %s", tt.name, name)
+			assert.NotErrorIs(t, err, errMine, "an error with the key in its text is not wrapped")
+			assertNoKey(t, err)
+		}
+	}
+	never := gateway.WithCoinNetworkDecoder(func(json.RawMessage) ([]gateway.CoinNetwork, error) { panic("not for the listing") })
+	_, err := cannedClient(t, 200, listing(pairJSON), never).CoinNetworks(t.Context())
+	require.NoError(t, err)
 }
 
 // The report about a skipped record.
 func TestClient_CoinNetworks_skipped(t *testing.T) {
 	t.Parallel()
 	const tron, minimum, comma = "Tron (TRC20)", "is null, not an amount", `"12,5" is not a decimal number`
-	limit := func(value string) string { return written(pairFields, "maxWithdraw", value) }
+	limit := func(value string) string {
+		return written(pairFields, "coin", written(coinFields, "minAmount", value))
+	}
 	for _, tt := range []struct {
 		record string
 		want   gateway.Skipped
 	}{
 		{written(pairFields, "coin", written(coinFields, "minAmount", "null")), gateway.Skipped{"/result/1/coin/minAmount", "USDT", tron, pairID, minimum}},
-		{limit(`"12,5"`), gateway.Skipped{"/result/1/maxWithdraw", "USDT", tron, pairID, comma}},
+		{limit(`"12,5"`), gateway.Skipped{"/result/1/coin/minAmount", "USDT", tron, pairID, comma}},
 		{written(pairFields, "coin", "null"), gateway.Skipped{"/result/1/coin", "", tron, pairID, "is null, not an object"}},
 		{written(pairFields, "network", written(networkFields, "name", "")), gateway.Skipped{"/result/1/network/name", "USDT", "", pairID, "is missing"}},
 		// what could forge a line in a log
-		{limit(`"\u2028x"`), gateway.Skipped{"/result/1/maxWithdraw", "USDT", tron, pairID, `\"\u2028x\" is not a decimal number`}},
+		{limit(`"\u2028x"`), gateway.Skipped{"/result/1/coin/minAmount", "USDT", tron, pairID, `\"\u2028x\" is not a decimal number`}},
 		{`"end"`, gateway.Skipped{"/result/1", "", "", "", `"end" is text, not an object`}},
-		{limit(`"` + canary + `"`), gateway.Skipped{"/result/1/maxWithdraw", "USDT", tron, pairID, `"[REDACTED]" is not a decimal number`}},
+		{limit(`"` + canary + `"`), gateway.Skipped{"/result/1/coin/minAmount", "USDT", tron, pairID, `"[REDACTED]" is not a decimal number`}},
 	} {
 		for _, s := range []subject{subjectNamed("CoinNetworks"), subjectNamed("CoinNetworksOf")} {
 			body := enveloped("[" + pairJSON + "," + tt.record + "," + pairJSON + "]")

@@ -84,13 +84,14 @@ const (
 	// failed with a [*DecodeError], or a record of a list was skipped: see [Skipped].
 	DriftUnknownShape DriftKind = "unknown shape"
 	// DriftMismatch is an identifier that should equal another one: a networkId or coinId
-	// that differs from the id of the record beside it, or the identifier of a record that
-	// was not requested, which fails with [ErrResponseMismatch].
+	// that differs from the id of the record beside it, or the identifier or coin of a record
+	// that was not requested, which fails with [ErrResponseMismatch]. It is also the network of a
+	// pair that was requested by another name.
 	DriftMismatch DriftKind = "mismatch"
 	// DriftUnexpectedValue is a value that was accepted although it is unusual: a success
 	// message that is neither documented nor set by [WithSuccessMessage], a meta
-	// that is not empty, a number instead of a text, an unreadable time, a status in lower
-	// case, a missing exchange rate, an amount under a name that is hardly a symbol.
+	// that is not empty, a number instead of a text, 1 instead of true, a status in lower
+	// case, a missing exchange rate, or a field in Missing of a [CoinNetwork].
 	DriftUnexpectedValue DriftKind = "unexpected value"
 )
 
@@ -226,7 +227,7 @@ func (c *Client) reportDrift(ctx context.Context, d Drift) {
 var driftKinds = [...]DriftKind{
 	doc.UnknownField: DriftUnknownField, doc.UnknownValue: DriftUnknownStatus,
 	doc.Unreadable: DriftUnknownShape, doc.Skipped: DriftUnknownShape,
-	doc.Mismatch: DriftMismatch, doc.UnexpectedValue: DriftUnexpectedValue,
+	doc.Mismatch: DriftMismatch, doc.UnexpectedValue: DriftUnexpectedValue, doc.Lacking: DriftUnexpectedValue,
 }
 
 func drifts(op string, tree *doc.Doc) (all []Drift) {

@@ -34,6 +34,7 @@ type config struct {
 	idempotent  bool
 
 	successMessage string // besides the documented one; empty for none
+	decodePairs    func(json.RawMessage) ([]CoinNetwork, error)
 	decodeRates    func(json.RawMessage) ([]Rate, error)
 	decodeBalance  func(json.RawMessage) ([]BalanceAmount, error)
 	decodeInvoice  func(json.RawMessage) (InvoiceDetails, error)

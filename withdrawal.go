@@ -67,7 +67,6 @@ func (c *Client) Withdrawal(ctx context.Context, withdrawRequestID string, opts 
 		name:             OpWithdrawal,
 		route:            "/api/withdrawal/inquiry/{withdrawRequestId}",
 		args:             [2]string{withdrawRequestID},
-		expectID:         withdrawRequestID,
 		key:              keyInHeader,
 		sendsContentType: true,
 		statusIn:         withdrawalStatusIn,
@@ -79,15 +78,11 @@ func (c *Client) Withdrawal(ctx context.Context, withdrawRequestID string, opts 
 // withdrawalStatusIn finds the status in a result that cannot be decoded otherwise: the withdrawal may have
 // ended. It returns "" for a record that names another withdrawal.
 func withdrawalStatusIn(result doc.Node, id string) string {
-	if result.Kind() == '[' {
-		for element := range result.Parts() {
-			result = element
-		}
-	}
-	if named := result.Member("withdrawRequestId"); !named.IsZero() && !endpoint.SameID(named.Text(), id) {
+	record := result.Only()
+	if named := record.Member("withdrawRequestId"); !named.IsZero() && !endpoint.SameID(named.Text(), id) {
 		return ""
 	}
-	return result.Member("status").Text()
+	return record.Member("status").Text()
 }
 
 // WithdrawalStatusOf returns the status that was read although an inquiry or a wait failed with err: the

@@ -146,7 +146,7 @@ func assertError(t *testing.T, wrong *doc.Error, pointer, reason string) {
 func notes(d *doc.Doc) (all []string) {
 	kinds := map[doc.Kind]string{
 		doc.UnknownField: "unknown field", doc.UnknownValue: "unknown value", doc.UnexpectedValue: "unexpected",
-		doc.Mismatch: "mismatch", doc.Unreadable: "unreadable", doc.Skipped: "skipped",
+		doc.Mismatch: "mismatch", doc.Unreadable: "unreadable", doc.Skipped: "skipped", doc.Lacking: "lacking",
 	}
 	for _, n := range d.Notes() {
 		text := kinds[n.Kind] + " " + n.Pointer

@@ -90,6 +90,20 @@ func (n Node) Len() (count int) {
 	return count
 }
 
+// Only returns the only element of an array, or the value itself if it is no array. It returns no value for an array
+// of none or several.
+func (n Node) Only() (element Node) {
+	if n.Kind() != '[' {
+		return n
+	}
+	for element = range n.Parts() {
+		if element.value().next < n.value().next {
+			return Node{}
+		}
+	}
+	return element
+}
+
 // Member returns the member of an object with the first of the names that is there.
 func (n Node) Member(names ...string) (found Node) {
 	for m := range n.Parts() {
@@ -252,12 +266,21 @@ type fault struct {
 	err     error
 }
 
-func (f *fault) located() *Error {
-	if f.missing == "" {
-		return &Error{Pointer: f.at.Pointer(), Value: shown(f.at.Raw(), f.at.doc.keys), Err: f.err}
+// path returns the place of the error, as that of a Node.
+func (f *fault) path(indices bool) string {
+	path := f.at.path(indices)
+	if f.missing != "" {
+		path = string(jsontext.Pointer(path).AppendToken(f.at.doc.keys.Text(f.missing)))
 	}
-	pointer := jsontext.Pointer(f.at.Pointer()).AppendToken(f.at.doc.keys.Text(f.missing))
-	return &Error{Pointer: redact.Truncate(string(pointer), maxPointer), Err: f.err}
+	return redact.Truncate(path, maxPointer)
+}
+
+func (f *fault) located() *Error {
+	located := &Error{Pointer: f.path(true), Err: f.err}
+	if f.missing == "" && f.err != nil {
+		located.Value = shown(f.at.Raw(), f.at.doc.keys)
+	}
+	return located
 }
 
 func (n Node) fault(err error) *fault { return &fault{at: n, err: err} }

@@ -17,6 +17,7 @@ const (
 	Mismatch                    // an identifier that does not equal another
 	Unreadable                  // a value that cannot be read, which is an error
 	Skipped                     // a record, or a part of one, that cannot be read and was skipped
+	Lacking                     // a needless member that is missing, or cannot be read
 )
 
 // A Note is a place where a text differs from the documented interface. Its Err says why a value could not
@@ -41,15 +42,14 @@ func (d *Doc) Notes() []Note { return d.notes }
 // Note notes a value, in the elements of an array only once.
 func (n Node) Note(kind Kind) { n.note(kind, nil) }
 
-func (n Node) note(kind Kind, err error) {
-	if n.doc == nil || n.doc.isFull() || !n.doc.isNew(kind, n.path(false)) {
-		return
+func (n Node) note(kind Kind, err error) { (&fault{at: n, err: err}).note(kind) }
+
+// note notes a value that was read differently, or not at all.
+func (f *fault) note(kind Kind) {
+	d := f.at.doc
+	if d != nil && !d.isFull() && d.isNew(kind, f.path(false)) {
+		d.notes = append(d.notes, Note{Kind: kind, Error: *f.located()})
 	}
-	note := Note{Kind: kind, Error: Error{Pointer: n.Pointer(), Err: err}}
-	if err != nil {
-		note.Value = shown(n.Raw(), n.doc.keys)
-	}
-	n.doc.notes = append(n.doc.notes, note)
 }
 
 func (d *Doc) isFull() bool { return len(d.notes)-d.skipped == maxNotes }

@@ -32,15 +32,15 @@ func TestDoc_Notes(t *testing.T) {
 			"unknown field /1/part/y", "mismatch /1/partId", "unknown field /3/x", `unknown value /3/state: "HELD" is not documented`, "unknown field /4/z",
 		}},
 		{"a reference in another case", "[" + strings.ReplaceAll(wholeWith("partId", `"8EE74576-0BCF-4BFA-9C0C-DE1A8CC8FA6B"`), `"id":"p-1"`, `"id":"8ee74576-0bcf-4bfa-9c0c-de1a8cc8fa6b"`) + "]", nil},
-		{"an amount as a number", "[" + wholeJSON() + "," + wholeWith("price", "2.5") + "," + wholeWith("price", "2.5") + "]", []string{"unexpected /1/price"}},  // I-54
-		{"times that cannot be read", "[" + wholeWith("at", `"soon"`) + "," + wholeWith("at", `null`) + "]", []string{`unexpected /0/at: "soon" is not a time`}}, // I-53
-		{"a time that is null", "[" + wholeWith("at", `null`) + "]", []string{`unexpected /0/at: is not a time`}},
+		{"an amount as a number", "[" + wholeJSON() + "," + wholeWith("price", "2.5") + "," + wholeWith("price", "2.5") + "]", []string{"unexpected /1/price"}}, // I-54
+		{"times that cannot be read", "[" + wholeWith("at", `"soon"`) + "," + wholeWith("at", `null`) + "]", []string{`lacking /0/at: "soon" is not a time`}},   // I-53
+		{"a time that is null", "[" + wholeWith("at", `null`) + "]", []string{`lacking /0/at: is not a time`}},
 		{"skipped records", "[1," + wholeJSON() + `,2,` + wholeWith("price", `"-"`) + "," + wholeWith("price", `null`) + "]", []string{
 			"skipped /0: 1 is a number, not an object", "again skipped /2: 2 is a number, not an object",
 			`skipped /3/price: "-" is not a decimal number`, "again skipped /4/price: is null, not an amount",
 		}},
-		{"a difference in a record that is skipped", "[" + wholeJSON() + "," + strings.Replace(wholeWith("open", `1`), `"id":`, `"x":1,"id":`, 1) + "]", []string{
-			"unknown field /1/x", "skipped /1/open: 1 is a number, not a boolean",
+		{"a difference in a record that is skipped", "[" + wholeJSON() + "," + strings.Replace(wholeWith("open", `2`), `"id":`, `"x":1,"id":`, 1) + "]", []string{
+			"unknown field /1/x", "skipped /1/open: 2 is a number, not a boolean",
 		}},
 	} {
 		n := parsed(t, tt.text)
@@ -67,7 +67,7 @@ func TestDoc_Notes_bound(t *testing.T) {
 		most := min(count, 64)
 		require.Len(t, all, 2*most)
 		assert.Equal(t, fmt.Sprintf("unknown field /0/x%d", most-1), all[most-1])
-		assert.Equal(t, fmt.Sprintf(`again skipped /%d/v: "-" is text, not a number`, most), all[2*most-1])
+		assert.Equal(t, fmt.Sprintf(`again skipped /%d/v: "-" is not an integer in range`, most), all[2*most-1])
 		n.Doc().NoteError(&doc.Error{Err: io.EOF})
 		assert.Len(t, n.Doc().Notes(), most+min(count+1, 64))
 	}

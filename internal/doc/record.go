@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,9 +24,8 @@ var (
 	// ErrNoRecord is the error of an empty array where one record is expected.
 	ErrNoRecord = errors.New("has no record")
 
-	errMissing      = errors.New("is missing")
-	errMissingInAll = errors.New("is missing in every record")
-	errSeveral      = errors.New("is one of several records where one is expected")
+	errMissing = errors.New("is missing")
+	errSeveral = errors.New("is one of several records where one is expected")
 )
 
 // A Record reads a type of struct by the tags of its fields. A tag has the name of a member, which must
@@ -34,20 +34,28 @@ var (
 //	json:"name"
 //	json:"name,omitzero"
 //
-// A field is text, a bool, an int, a [decimal.Decimal], a [time.Time], which is read leniently, or a
-// struct of these. A type of text with a method Known is an enumeration: a text that is not known is
-// kept and noted as an [UnknownValue], and one in another case is written in upper case and is an [UnexpectedValue]. Other text can have a second tag:
+// A field is text, a bool, an int, a [decimal.Decimal], a [time.Time] or a struct of these. A type of text with a
+// method Known is an enumeration: a text that is not known is kept and noted as an [UnknownValue], and one in another
+// case is written in upper case and is an [UnexpectedValue]. A second tag has checks, separated by commas:
 //
-//	check:"nonempty"
-//	check:"id"              not empty, and the identifier that was asked for, if there is one
-//	check:"equals coin.id"  not empty, and a [Mismatch] if it differs from that member
+//	check:"nonempty"         a text that is not empty
+//	check:"id"               not empty, and the identifier that was asked for, if there is one
+//	check:"equals coin.id"   not empty, and a [Mismatch] if it differs from that member
+//	check:"needless"         what is missing, or cannot be read, is zero, and noted as [Lacking]
+//	check:"off withdrawable" if it is zero for that reason, the bool of that name is false
 //
-// A field of any type can have the tag check:"nullable" or check:"nullable off name": its null is the zero value and an
-// [UnexpectedValue], and sets the bool with that name to false. In a list it may also be missing, but not in every record.
-type Record[T any] struct{ members members }
+// A time is always needless. A field of type []string is no member: it lists the needless members that are zero for
+// that reason, in alphabetical order, those of a struct within as "coin.name".
+type Record[T any] struct {
+	members members
+	list    int // the index of the field of type []string; -1 for none
+}
 
 // RecordOf makes the Record of T. It panics if a field or its tags are not of the form above.
-func RecordOf[T any]() *Record[T] { return &Record[T]{membersOf(reflect.TypeFor[T]())} }
+func RecordOf[T any]() *Record[T] {
+	members := membersOf(reflect.TypeFor[T](), "")
+	return &Record[T]{members, slices.IndexFunc(members, func(m member) bool { return m.isList })}
+}
 
 // One reads a record, or an array of exactly one. The record must have the identifier, unless that is
 // empty. For an empty array the error is [ErrNoRecord].
@@ -62,7 +70,7 @@ func (r *Record[T]) One(n Node, id string) (*T, *Error) {
 	}
 	record := new(T)
 	n.doc.one = reading{id: id}
-	wrong := r.members.read(&n.doc.one, n, reflect.ValueOf(record).Elem())
+	wrong := r.read(&n.doc.one, n, record)
 	if wrong == nil && several {
 		wrong = n.fault(errSeveral)
 	}
@@ -74,7 +82,7 @@ func (r *Record[T]) One(n Node, id string) (*T, *Error) {
 
 // Many reads an array of records, and skips those that cannot be read. If none can be read, that is an
 // error.
-func (r *Record[T]) Many(n Node) ([]T, *Error) { return r.many(n, reading{inList: true}) }
+func (r *Record[T]) Many(n Node) ([]T, *Error) { return r.many(n, reading{}) }
 
 func (r *Record[T]) many(n Node, from reading) ([]T, *Error) {
 	if n.Kind() != '[' {
@@ -83,10 +91,10 @@ func (r *Record[T]) many(n Node, from reading) ([]T, *Error) {
 	records := make([]T, 0, r.mostIn(n))
 	for part := range n.Parts() {
 		if len(records) == 1 && from.recurring == nil {
-			from.recurring = make([]map[string]reflect.Value, len(r.members))
+			from.recurring = make([]map[string]recurred, len(r.members))
 		}
 		records = append(records, *new(T))
-		if wrong := r.members.read(&from, part, reflect.ValueOf(&records[len(records)-1]).Elem()); wrong != nil {
+		if wrong := r.read(&from, part, &records[len(records)-1]); wrong != nil {
 			records = records[:len(records)-1]
 			part.skip(wrong)
 		}
@@ -94,12 +102,19 @@ func (r *Record[T]) many(n Node, from reading) ([]T, *Error) {
 	if len(records) == 0 {
 		return records, n.doc.FirstSkipped()
 	}
-	for i := range r.members {
-		if m := &r.members[i]; m.nullable && from.inList && from.present&(1<<i) == 0 {
-			return nil, (&fault{at: n, missing: m.name, err: errMissingInAll}).located()
-		}
-	}
 	return records, nil
+}
+
+// read reads one record.
+func (r *Record[T]) read(from *reading, n Node, record *T) *fault {
+	from.missing = from.missing[:0]
+	into := reflect.ValueOf(record).Elem()
+	wrong := r.members.read(from, n, into)
+	if wrong == nil && r.list >= 0 && len(from.missing) > 0 {
+		slices.Sort(from.missing)
+		into.Field(r.list).Set(reflect.ValueOf(slices.Clone(from.missing)))
+	}
+	return wrong
 }
 
 // OneOrMany reads an array of records, or one record as an array of one. That one must be readable.
@@ -136,11 +151,13 @@ type members []member
 
 type member struct {
 	name     string
+	path     string         // the name, after the names of the structs that it is in
 	quoted   jsontext.Value // the name as JSON
 	optional bool
+	needless bool
+	isList   bool  // it is no member, but lists the missing ones
 	equals   []int // the index of the field that it is documented to equal; nil for none
-	nullable bool
-	off      []int // the index of the bool that a null sets to false; nil for none
+	off      []int // the index of the bool that is false without it; nil for none
 	recurs   bool  // in a list, equal values are read once
 	nested   members
 	read     reader
@@ -151,71 +168,84 @@ type reader func(from *reading, n Node, into reflect.Value) *fault
 
 // A reading is the state of reading a record or a list.
 type reading struct {
-	id string // the identifier that was asked for; empty for any
-
-	strict  bool // a null is no value of any member
-	inList  bool
-	present uint64 // the members that a record of the list has had
+	id      string   // the identifier that was asked for; empty for any
+	strict  bool     // the text was written from records: all members are there, and the list of missing ones
+	missing []string // the paths of the needless members that the record lacks
 
 	// recurring has values of the members of the records of a list, each by its JSON: in a listing each
 	// coin comes with every network, and a few amounts and times recur. They are neither decoded nor
 	// stored a second time. It is nil outside of a list.
-	recurring []map[string]reflect.Value
+	recurring []map[string]recurred
+}
+
+// A recurred is a value that recurs, with the paths of the needless members that it lacks.
+type recurred struct {
+	value   reflect.Value
+	missing []string
 }
 
 // maxRecurring is how many values of a member are kept at one time.
 const maxRecurring = 256
 
-// read reads one object into a record. It notes an unknown member. A missing member is an error if it is
-// required.
+// read reads one object into a record. It notes an unknown member.
 func (ms members) read(from *reading, n Node, into reflect.Value) *fault {
 	if kind := n.Kind(); kind != '{' {
 		return n.fault(notA{kind, KindName('{')})
 	}
-	var seen, nulls uint64
+	var seen, lacking uint64
 	next := 0
 	for part := range n.Parts() {
 		i, quoted := next, part.quotedName()
 		if next == len(ms) || !bytes.Equal(quoted, ms[next].quoted) { // members mostly come in one order
 			i = ms.index(unquote(quoted))
 		}
-		if i < 0 {
+		if i < 0 || ms[i].isList && !from.strict {
 			part.Note(UnknownField)
 			continue
 		}
 		seen |= 1 << i
 		next = i + 1
-		if ms[i].nullable && !from.strict && part.Kind() == 'n' {
-			part.Note(UnexpectedValue)
-			nulls |= 1 << i
-			continue
-		}
 		if wrong := ms.readMember(from, i, part, into.Field(i)); wrong != nil {
-			return wrong
+			if !ms[i].mayLack(from, false) {
+				return wrong
+			}
+			wrong.note(Lacking)
+			lacking |= 1 << i
 		}
-	}
-	if from.inList { // a record within a record shares its reading with others
-		from.present |= seen
 	}
 	for i := range ms {
 		m := &ms[i]
-		missing := seen&(1<<i) == 0 && !m.optional
-		switch {
-		case missing && m.nullable && from.inList:
-			n.Note(UnexpectedValue)
-			nulls |= 1 << i
-		case missing:
-			return &fault{at: n, missing: m.name, err: errMissing}
+		if seen&(1<<i) == 0 {
+			if !m.mayLack(from, true) {
+				return n.missing(m.name)
+			}
+			if !m.optional {
+				n.missing(m.name).note(Lacking)
+			}
+			lacking |= 1 << i
 		}
-		if m.off != nil && nulls&(1<<i) != 0 {
-			into.FieldByIndex(m.off).SetBool(false)
+		if lacking&(1<<i) != 0 && m.needless && !from.strict {
+			from.missing = append(from.missing, m.path)
+			if m.off != nil {
+				into.FieldByIndex(m.off).SetBool(false)
+			}
 		}
-		if m.equals != nil && !endpoint.SameID(into.Field(i).String(), into.FieldByIndex(m.equals).String()) {
+		if m.equals != nil && differ(into.Field(i).String(), into.FieldByIndex(m.equals).String()) {
 			n.Member(m.name).Note(Mismatch)
 		}
 	}
 	return nil
 }
+
+func (n Node) missing(name string) *fault { return &fault{at: n, missing: name, err: errMissing} }
+
+// mayLack reports whether a record can be read without the member, which is absent or cannot be read.
+func (m *member) mayLack(from *reading, absent bool) bool {
+	return m.needless && !from.strict || m.optional && absent
+}
+
+// differ reports whether two identifiers that are there are not the same.
+func differ(a, b string) bool { return a != "" && b != "" && !endpoint.SameID(a, b) }
 
 // index returns the place of a name, or -1.
 func (ms members) index(name []byte) int {
@@ -234,27 +264,29 @@ func (ms members) readMember(from *reading, i int, n Node, into reflect.Value) *
 	}
 	raw := n.Raw()
 	if before, ok := from.recurring[i][string(raw)]; ok {
-		into.Set(before)
+		into.Set(before.value)
+		from.missing = append(from.missing, before.missing...)
 		return nil
 	}
+	known := len(from.missing)
 	if wrong := ms[i].read(from, n, into); wrong != nil {
 		return wrong
 	}
 	if from.recurring[i] == nil {
-		from.recurring[i] = map[string]reflect.Value{}
+		from.recurring[i] = map[string]recurred{}
 	} else if len(from.recurring[i]) == maxRecurring {
 		clear(from.recurring[i])
 	}
 	stored := reflect.New(into.Type()).Elem()
 	stored.Set(into)
-	from.recurring[i][string(raw)] = stored
+	from.recurring[i][string(raw)] = recurred{stored, slices.Clone(from.missing[known:])}
 	return nil
 }
 
 // shortest returns how many bytes a record has at least.
 func (ms members) shortest() (bytes int) {
 	for _, m := range ms {
-		if !m.optional && !m.nullable {
+		if !m.optional && !m.needless {
 			bytes += len(m.quoted) + len(`:1,`) + m.nested.shortest()
 		}
 	}
@@ -264,51 +296,73 @@ func (ms members) shortest() (bytes int) {
 // maxMembers is how many bits there are for the members that were seen.
 const maxMembers = 64
 
-func membersOf(record reflect.Type) members {
+// membersOf returns the members of a struct. Path is before their names.
+func membersOf(record reflect.Type, path string) members {
 	var all members
 	for i := range record.NumField() {
 		f := record.Field(i)
 		name, option, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if name == "" || name == "-" || all.index([]byte(name)) >= 0 || option != "" && option != "omitzero" || !f.IsExported() || i == maxMembers {
+		if name == "" || name == "-" || all.index([]byte(name)) >= 0 || option != "" && option != "omitzero" ||
+			!f.IsExported() || i == maxMembers {
 			panic(fmt.Sprintf("doc: %v.%s: its tag is %q", record, f.Name, f.Tag))
 		}
-		m := member{name: name, optional: option == "omitzero"}
+		m := member{name: name, path: path + name, optional: option == "omitzero"}
 		m.quoted, _ = jsontext.AppendQuote(nil, name) // a tag of the source: it is valid
 		m.setReader(f.Type)
-		switch check := f.Tag.Get("check"); {
-		case check == "":
-		case check == "nullable" || strings.HasPrefix(check, "nullable off "):
-			m.nullable = true
-			if check != "nullable" {
-				m.off = indexOf(record, strings.Replace(check, "nullable off", "equals", 1))
-			}
-		case f.Type.Kind() != reflect.String:
-			panic(fmt.Sprintf("doc: %v.%s: a check of a %v", record, f.Name, f.Type))
-		case check == "nonempty":
-			m.read = readNonEmpty
-		case check == "id":
-			m.read = readID
-		default:
-			m.read, m.recurs, m.equals = readNonEmpty, true, indexOf(record, check)
-		}
+		m.setChecks(record, f)
 		all = append(all, m)
 	}
 	return all
 }
 
+// setChecks sets what the second tag of a field says.
+func (m *member) setChecks(record reflect.Type, f reflect.StructField) {
+	for check := range strings.SplitSeq(f.Tag.Get("check"), ",") {
+		word, name, _ := strings.Cut(check, " ")
+		isText := f.Type.Kind() == reflect.String
+		switch {
+		case word == "":
+		case word == "needless":
+			m.needless = true
+		case word == "off":
+			m.off = indexOf(record, name)
+		case word == "nonempty" && isText:
+			m.read = readNonEmpty
+		case word == "id" && isText:
+			m.read = readID
+		case word == "equals" && isText:
+			m.read, m.recurs, m.equals = readNonEmpty, true, indexOf(record, name)
+		default:
+			panic(fmt.Sprintf("doc: %v.%s: the check %q", record, f.Name, check))
+		}
+	}
+	if m.needless && f.Type.Kind() == reflect.String {
+		m.read = readStored(m.read)
+	}
+}
+
+// readStored returns a reader of a text that is empty in a stored record that lacks it.
+func readStored(read reader) reader {
+	return func(from *reading, n Node, into reflect.Value) *fault {
+		if from.strict {
+			return readText(from, n, into)
+		}
+		return read(from, n, into)
+	}
+}
+
 // indexOf finds the field that a check names, by the names of members.
-func indexOf(record reflect.Type, check string) (index []int) {
-	path, ok := strings.CutPrefix(check, "equals ")
+func indexOf(record reflect.Type, path string) (index []int) {
 	within := record
 	for name := range strings.SplitSeq(path, ".") {
 		found := -1
 		for i := range within.NumField() {
-			if of, _, _ := strings.Cut(within.Field(i).Tag.Get("json"), ","); ok && of == name {
+			if of, _, _ := strings.Cut(within.Field(i).Tag.Get("json"), ","); of == name {
 				found = i
 			}
 		}
 		if found < 0 {
-			panic(fmt.Sprintf("doc: %v: a check %q", record, check))
+			panic(fmt.Sprintf("doc: %v: no member %q", record, path))
 		}
 		index, within = append(index, found), within.Field(found).Type
 	}
@@ -321,7 +375,9 @@ func (m *member) setReader(t reflect.Type) {
 	case t == reflect.TypeFor[decimal.Decimal]():
 		m.read, m.recurs = readAmount, true
 	case t == reflect.TypeFor[time.Time]():
-		m.read, m.recurs = readTime, true
+		m.read, m.recurs, m.needless = readTime, true, true
+	case t == reflect.TypeFor[[]string]():
+		m.read, m.isList = readTexts, true
 	case t.Kind() == reflect.Bool:
 		m.read = readBool
 	case t.Kind() == reflect.Int:
@@ -331,7 +387,7 @@ func (m *member) setReader(t reflect.Type) {
 	case t.Kind() == reflect.String:
 		m.read = readText
 	case t.Kind() == reflect.Struct:
-		m.nested = membersOf(t)
+		m.nested = membersOf(t, m.path+".")
 		m.read, m.recurs = readNested(m.nested), true
 	default:
 		panic(fmt.Sprintf("doc: a field of type %v", t))
@@ -340,6 +396,11 @@ func (m *member) setReader(t reflect.Type) {
 
 // readNested returns a reader of a struct within a record. In it nothing recurs but the whole.
 func readNested(ms members) reader {
-	alone := &reading{}
-	return func(_ *reading, n Node, into reflect.Value) *fault { return ms.read(alone, n, into) }
+	return func(from *reading, n Node, into reflect.Value) *fault {
+		recurring := from.recurring
+		from.recurring = nil
+		wrong := ms.read(from, n, into)
+		from.recurring = recurring
+		return wrong
+	}
 }

@@ -50,7 +50,7 @@ func TestRecord_Many_recurringBound(t *testing.T) {
 	type record struct {
 		Price decimal.Decimal `json:"price"`
 	}
-	ms, from := membersOf(reflect.TypeFor[record]()), &reading{recurring: make([]map[string]reflect.Value, 1)}
+	ms, from := membersOf(reflect.TypeFor[record](), ""), &reading{recurring: make([]map[string]recurred, 1)}
 	read := func(text string) (got record, wrong *fault) {
 		var d Doc
 		require.Nil(t, d.Parse([]byte(text), redact.Redactor{}, MaxListing))

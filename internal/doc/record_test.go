@@ -1,12 +1,14 @@
 package doc_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -117,7 +119,88 @@ func TestRecord_Many(t *testing.T) {
 		assertError(t, wrong, "", reason)
 	}
 	_, wrong = r.Many(parsed(t, `[{"v":"x"},null,{}]`))
-	assertError(t, wrong, "/0/v", "is text, not a number")
+	assertError(t, wrong, "/0/v", "is not an integer in range")
+}
+
+// A lenient is a record with members that it can do without.
+type lenient struct {
+	ID      string          `json:"id" check:"id"`
+	Fee     decimal.Decimal `json:"fee" check:"needless,off open"`
+	Count   int             `json:"count" check:"needless"`
+	Open    bool            `json:"open" check:"needless"`
+	PartID  string          `json:"partId" check:"needless,equals part.id"`
+	At      time.Time       `json:"at,omitzero"`
+	Part    lenientPart     `json:"part"`
+	Missing []string        `json:"missing,omitzero"`
+}
+
+type lenientPart struct {
+	ID    string          `json:"id" check:"needless,nonempty"`
+	Price decimal.Decimal `json:"price"`
+	Name  string          `json:"name" check:"needless"`
+}
+
+// A record lists the needless members that it lacks, alone and in a list, where their struct may recur.
+func TestRecord_missing(t *testing.T) {
+	t.Parallel()
+	r := doc.RecordOf[lenient]()
+	const good = `{"id":"w-1","fee":"1.5","count":2,"open":true,"partId":"p","at":"2024-01-02T03:04:05Z","part":{"id":"p","price":"1","name":"n"}}`
+	for _, tt := range []struct {
+		name, old, new string
+		missing        []string
+		notes          []string
+	}{
+		{"nothing", "", "", nil, nil},
+		{"a null", `"count":2`, `"count":null`, []string{"count"}, []string{"lacking /1/count: is null, not a number"}},
+		{"a missing one", `"count":2,`, ``, []string{"count"}, []string{"lacking /1/count: is missing"}},
+		{"an amount that is none", `"1.5"`, `"Infinity"`, []string{"fee"}, []string{`lacking /1/fee: "Infinity" is not a decimal number`}},
+		{"an empty amount", `"1.5"`, `""`, []string{"fee"}, []string{`lacking /1/fee: "" is empty`}},
+		{"a boolean that is none", `true`, `"yes"`, []string{"open"}, []string{`lacking /1/open: "yes" is text, not a boolean`}},
+		{"an empty reference", `"partId":"p"`, `"partId":""`, []string{"partId"}, []string{`lacking /1/partId: "" is empty`}},
+		{"a reference that is null", `"partId":"p"`, `"partId":null`, []string{"partId"}, []string{"lacking /1/partId: is null, not text"}},
+		{"what it refers to", `"id":"p"`, `"id":null`, []string{"part.id"}, []string{"lacking /1/part/id: is null, not text"}},
+		{"within a record", `"name":"n"`, `"name":[]`, []string{"part.name"}, []string{"lacking /1/part/name: is an array, not text"}},
+		{"missing within a record", `,"name":"n"`, ``, []string{"part.name"}, []string{"lacking /1/part/name: is missing"}},
+		{"a time that may be missing", `"at":"2024-01-02T03:04:05Z",`, ``, []string{"at"}, nil},
+		{"a time that cannot be read", `"2024-01-02T03:04:05Z"`, `7`, []string{"at"}, []string{"lacking /1/at: 7 is not a time"}},
+		{"an own list", `"count":2`, `"count":2,"missing":["id"]`, nil, []string{"unknown field /1/missing"}},
+	} {
+		text := strings.Replace(good, tt.old, tt.new, 1)
+		alone, wrong := r.One(parsed(t, text), "w-1")
+		require.Nil(t, wrong, tt.name)
+		assert.Equal(t, tt.missing, alone.Missing, tt.name)
+		assert.Equal(t, !slices.Contains(tt.missing, "fee") && !slices.Contains(tt.missing, "open"), alone.Open, tt.name)
+		listed := parsed(t, "["+strings.Join([]string{good, text, text, text}, ",")+"]")
+		got, wrong := r.Many(listed)
+		require.Nil(t, wrong, tt.name)
+		require.Len(t, got, 4, tt.name)
+		assert.Nil(t, got[0].Missing)
+		assert.Equal(t, slices.Repeat([]lenient{*alone}, 3), got[1:], tt.name)
+		assert.Equal(t, tt.notes, notes(listed.Doc()), tt.name)
+
+		stored, err := json.Marshal(got)
+		require.NoError(t, err)
+		again, err := r.UnmarshalAll(stored)
+		require.NoError(t, err, tt.name)
+		rewritten, err := json.Marshal(again)
+		require.NoError(t, err)
+		assert.Equal(t, string(stored), string(rewritten), tt.name)
+	}
+	all, wrong := r.One(parsed(t, `{"part":{"price":1},"id":"w-1"}`), "")
+	require.Nil(t, wrong)
+	assert.Equal(t, []string{"at", "count", "fee", "open", "part.id", "part.name", "partId"}, all.Missing)
+	for text, reason := range map[string]string{
+		strings.Replace(good, `"count":2`, `"count":null`, 1):               "/0/count is null, not a number",
+		strings.Replace(good, `"count":2,`, ``, 1):                          "/0/count is missing",
+		strings.Replace(good, `"1.5"`, `""`, 1):                             "/0/fee is empty",
+		strings.Replace(good, `"name":"n"`, `"name":null`, 1):               "/0/part/name is null, not text",
+		strings.Replace(good, `"count":2`, `"count":2,"missing":7`, 1):      "/0/missing is a number, not an array",
+		strings.Replace(good, `"count":2`, `"count":2,"missing":[null]`, 1): "/0/missing/0 is null, not text",
+		strings.Replace(good, `"2024-01-02T03:04:05Z"`, `"soon"`, 1):        "/0/at is not a time",
+	} {
+		_, err := r.UnmarshalAll([]byte("[" + text + "]"))
+		assert.EqualError(t, err, reason, "a stored record lacks nothing")
+	}
 }
 
 // A text of records is read strictly: no record is skipped.

@@ -90,27 +90,42 @@ func readAmount(_ *reading, n Node, into reflect.Value) *fault {
 	return nil
 }
 
-// readBool reads a boolean.
+// readBool reads a boolean, or 0 or 1, also in a text, which is an [UnexpectedValue].
 func readBool(_ *reading, n Node, into reflect.Value) *fault {
-	kind := n.Kind()
-	if kind != 't' && kind != 'f' {
+	kind, digit := n.Kind(), n.Scalar()
+	switch isDigit := digit == "0" || digit == "1"; {
+	case isDigit:
+		n.Note(UnexpectedValue)
+	case kind != 't' && kind != 'f':
 		return n.fault(notA{kind, KindName('t')})
 	}
-	into.SetBool(kind == 't')
+	into.SetBool(kind == 't' || digit == "1")
 	return nil
 }
 
-// readInt reads an integer in any spelling: 3, 3.0 and 3e0.
+// readInt reads an integer in any spelling: 3, 3.0 and 3e0. One in a text is an [UnexpectedValue].
 func readInt(_ *reading, n Node, into reflect.Value) *fault {
-	if kind := n.Kind(); kind != '0' {
+	switch kind, raw := n.Kind(), n.Raw(); {
+	case kind == '0':
+		if whole, err := strconv.Atoi(string(raw)); err == nil {
+			into.SetInt(int64(whole))
+			return nil
+		}
+		return readWhole(n, raw, into)
+	case kind == '"' && len(raw) > len(`""`):
+		wrong := readWhole(n, unquote(raw), into)
+		if wrong == nil {
+			n.Note(UnexpectedValue)
+		}
+		return wrong
+	default:
 		return n.fault(notA{kind, KindName('0')})
 	}
-	raw := n.Raw()
-	if whole, err := strconv.Atoi(string(raw)); err == nil {
-		into.SetInt(int64(whole))
-		return nil
-	}
-	number, err := money.Parse(raw)
+}
+
+// readWhole reads an amount that is an integer.
+func readWhole(n Node, digits []byte, into reflect.Value) *fault {
+	number, err := money.Parse(digits)
 	if err != nil || !number.IsInteger() {
 		return n.fault(errInteger)
 	}
@@ -122,9 +137,25 @@ func readInt(_ *reading, n Node, into reflect.Value) *fault {
 	return nil
 }
 
-// readTime reads a timestamp leniently: an unreadable one is the zero time and an [UnexpectedValue].
-// It accepts the usual spellings of the years 0 to 9999, which JSON can be written with, too; one
-// without a zone is in UTC.
+// readTexts reads an array of strings.
+func readTexts(from *reading, n Node, into reflect.Value) *fault {
+	if kind := n.Kind(); kind != '[' {
+		return n.fault(notA{kind, KindName('[')})
+	}
+	var texts []string
+	for part := range n.Parts() {
+		var text string
+		if wrong := readText(from, part, reflect.ValueOf(&text).Elem()); wrong != nil {
+			return wrong
+		}
+		texts = append(texts, text)
+	}
+	into.Set(reflect.ValueOf(texts))
+	return nil
+}
+
+// readTime reads a timestamp in one of the usual spellings of the years 0 to 9999, which JSON can be written with,
+// too. One without a zone is in UTC.
 func readTime(_ *reading, n Node, into reflect.Value) *fault {
 	if n.Kind() == '"' {
 		text := string(unquote(n.Raw()))
@@ -142,6 +173,5 @@ func readTime(_ *reading, n Node, into reflect.Value) *fault {
 			}
 		}
 	}
-	n.note(UnexpectedValue, errTime)
-	return nil
+	return n.fault(errTime)
 }

@@ -49,11 +49,16 @@ func TestRecord_int(t *testing.T) {
 		`1.0`: 1, `1.5e1`: 15, `-1`: -1, strconv.Itoa(math.MaxInt): math.MaxInt, strconv.Itoa(math.MinInt): math.MinInt, strconv.Itoa(math.MaxInt) + "e0": math.MaxInt,
 	} {
 		assertReads(t, text, want)
+		assertReads(t, strconv.Quote(text), want)
+		n := parsed(t, list(text, strconv.Quote(text), strconv.Quote(text)))
+		_, wrong := doc.RecordOf[box[int]]().Many(n)
+		require.Nil(t, wrong)
+		assert.Equal(t, []string{"unexpected /1/v"}, notes(n.Doc()))
 	}
 	for text, reason := range map[string]string{
-		`1.5`: outOfRange, `9999999999999999999`: outOfRange, strconv.FormatUint(math.MaxInt+1, 10): outOfRange, `1e1000000000`: outOfRange,
+		`1.5`: outOfRange, `"1.5"`: outOfRange, `"x"`: outOfRange, `"+1"`: outOfRange, `" 1"`: outOfRange, `""`: "is text, not a number", `9999999999999999999`: outOfRange, strconv.FormatUint(math.MaxInt+1, 10): outOfRange, `1e1000000000`: outOfRange,
 		"-" + strconv.FormatUint(math.MaxInt+2, 10): outOfRange, strconv.FormatUint(math.MaxInt+1, 10) + "e0": outOfRange,
-		`"12"`: "is text, not a number", `null`: "is null, not a number", `true`: "is a boolean, not a number", `[1]`: "is an array, not a number",
+		`null`: "is null, not a number", `true`: "is a boolean, not a number", `[1]`: "is an array, not a number",
 	} {
 		assertRejects[int](t, "1", text, reason)
 	}
@@ -63,7 +68,14 @@ func TestRecord_bool(t *testing.T) {
 	t.Parallel()
 	assertReads(t, `true`, true)
 	assertReads(t, `false`, false)
-	for text, reason := range map[string]string{`"true"`: "is text, not a boolean", `1`: "is a number, not a boolean", `null`: "is null, not a boolean"} {
+	for text, want := range map[string]bool{`1`: true, `0`: false, `"1"`: true, `"0"`: false} {
+		assertReads(t, text, want)
+		n := parsed(t, list(text, text))
+		_, wrong := doc.RecordOf[box[bool]]().Many(n)
+		require.Nil(t, wrong)
+		assert.Equal(t, []string{"unexpected /0/v"}, notes(n.Doc()))
+	}
+	for text, reason := range map[string]string{`"true"`: "is text, not a boolean", `2`: "is a number, not a boolean", `"01"`: "is text, not a boolean", `null`: "is null, not a boolean"} {
 		assertRejects[bool](t, "true", text, reason)
 	}
 }
