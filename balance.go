@@ -32,7 +32,7 @@ type Balance struct {
 	Raw     json.RawMessage `json:"raw,omitzero"`     // the result as it came
 }
 
-// A BalanceAmount is an amount of one coin.
+// A BalanceAmount is an amount of one coin on one network; a coin can have several.
 type BalanceAmount struct {
 	CoinSymbol  string          `json:"coinSymbol"`      // as it came, or of the query; never empty
 	NetworkName string          `json:"networkName"`     // empty when neither the response nor the query names the network

@@ -13,8 +13,8 @@
 //
 // # Money
 //
-// Amounts are exact, never a float. An amount that is missing, null or malformed is an error
-// that names its place, never zero.
+// Amounts are exact, never a float. An amount that is missing, null or malformed is never a silent zero: it is an
+// error that names its place, or the result says which one it is, as [CoinNetwork] and [Rate] do.
 //
 // [Client.CreateInvoice] sends at most one invoice. The client's [OrderGuard], by default in memory,
 // remembers the order, so that the same call again returns the same invoice. After an error,
@@ -46,9 +46,9 @@
 // # Undocumented responses
 //
 // The service documents only a part of its interface: see docs/interface.md of the repository. Documented
-// results have typed fields. Rates and balances are not documented: the client reads a few common forms, or
-// calls the functions of [WithRatesDecoder] and [WithBalanceDecoder], and keeps the result in a field Raw. An
-// invoice has a Raw, and the Details that the function of [WithInvoiceDecoder] returns. [WithResponse] returns
+// results have typed fields. Rates, balances and the lookups of pairs are not documented: the client reads a few
+// plain forms, or calls the functions of [WithRatesDecoder], [WithBalanceDecoder] and [WithCoinNetworkDecoder]. Rates
+// and balances keep the result in a field Raw. An invoice has a Raw, and the Details that the function of [WithInvoiceDecoder] returns. [WithResponse] returns
 // the envelope of any response. Records of a list that cannot be read are skipped: see [Skipped].
 //
 // Package [github.com/cryptogw/gateway/pricing] converts prices and checks limits, and package

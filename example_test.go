@@ -259,6 +259,42 @@ func ExampleWithRatesDecoder() {
 	// Output: 64123.55 59000.01
 }
 
+// A gateway answers a lookup with the coin and its networks. What it does not send is listed as missing.
+func ExampleWithCoinNetworkDecoder() {
+	decode := func(body json.RawMessage) ([]gateway.CoinNetwork, error) {
+		var of struct {
+			Coin     gateway.Coin
+			Networks []gateway.Network
+		}
+		if err := json.Unmarshal(body, &of); err != nil {
+			return nil, err
+		}
+		var pairs []gateway.CoinNetwork
+		for _, network := range of.Networks {
+			pairs = append(pairs, gateway.CoinNetwork{
+				Coin: of.Coin, Network: network, Depositable: true, Missing: []string{"id", "withdrawalFee"},
+			})
+		}
+		return pairs, nil
+	}
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	gw.SetResult(gatewaytest.OpCoinNetworksOf, `{"coin":{"symbol":"USDT","precision":6,"minAmount":"1","isActive":true},`+
+		`"networks":[{"name":"Tron","isActive":true},{"name":"Ethereum","isActive":false}]}`)
+	client := connect(gw, gateway.WithCoinNetworkDecoder(decode))
+
+	pairs, err := client.CoinNetworksOf(context.Background(), "USDT")
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, pair := range pairs {
+		fmt.Println(pair.Network.Name, pair.AcceptsPayments(), pair.Missing)
+	}
+	// Output:
+	// Tron true [id withdrawalFee]
+	// Ethereum false [id withdrawalFee]
+}
+
 // A stand-in answers with the results of your own gateway, so that a test shows whether your
 // decoder reads them.
 func ExampleWithBalanceDecoder() {

@@ -28,8 +28,8 @@ import (
 // the coin, with pricing.ToCoin, or without a coin the price itself. Ask the operator of the gateway
 // before the first real order.
 //
-// Amounts are above zero and have at most 64 digits, at most 30 of them decimal places. They are
-// written exactly, trailing zeros included. Texts are valid UTF-8 of at most 1,024 bytes, without control
+// Amounts are above zero and have at most 64 digits, at most 30 of them decimal places, and those of Price at most 8:
+// one with more looks like a float. They are written exactly, trailing zeros included. Texts are valid UTF-8 of at most 1,024 bytes, without control
 // characters or surrounding space. OrderID has no invisible characters.
 type InvoiceRequest struct {
 	OrderID      string          `json:"orderId"`               // required: the merchant's unique identifier of the order
@@ -330,7 +330,7 @@ func (r *InvoiceRequest) check() (name, reason string) {
 	}
 	for _, field := range []struct{ name, reason string }{
 		{"orderId", endpoint.Identifier(r.OrderID, endpoint.MaxBodyText)},
-		{"price", money.Check(r.Price)},
+		{"price", money.CheckPrice(r.Price)},
 		{"amount", money.Check(r.Amount)},
 		{"baseCurrency", endpoint.Currency(r.BaseCurrency)},
 		{"coinSymbol", endpoint.Text(r.CoinSymbol, endpoint.MaxBodyText)},

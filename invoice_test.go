@@ -178,6 +178,7 @@ func TestClient_CreateInvoice_refuses(t *testing.T) {
 		{"1,025 bytes of network", func(r *gateway.InvoiceRequest) { r.NetworkName = long }, "networkName", "is longer than 1024 bytes"},
 		{"no price", noPrice, "price", "is required"},
 		{"no amount", func(r *gateway.InvoiceRequest) { r.Amount = decimal.Decimal{} }, "amount", "is required"},
+		{"a price from a float", func(r *gateway.InvoiceRequest) { r.Price = decimal.RequireFromString("0.30000000000000004") }, "price", "as a float has"},
 		{"a price below zero", func(r *gateway.InvoiceRequest) { r.Price = decimal.NewFromInt(-5) }, "price", "must be greater than zero"},
 		{"an amount of 1e1000000000", func(r *gateway.InvoiceRequest) { r.Amount = decimal.New(1, 1e9) }, "amount", "more than 64 digits"},
 	} {
@@ -538,11 +539,12 @@ func TestDecimalSwitches(t *testing.T) {
 	} {
 		amounts[digits] = decimal.RequireFromString(digits)
 	}
+	price := decimal.RequireFromString("0.1000000000")
 	assertAmounts := func() {
 		for want, amount := range amounts {
-			request.Price, request.Amount = amount, amount
-			assert.Equal(t, `{"apiKey":"`+canary+`","price":"`+want+`","orderId":"A-17","amount":"`+want+`"}`, postedBody(t, request))
-			assert.Equal(t, `{"apikey":"`+canary+`","price":`+want+`,"orderId":"A-17","amount":`+want+`}`,
+			request.Price, request.Amount = price, amount
+			assert.Equal(t, `{"apiKey":"`+canary+`","price":"0.1000000000","orderId":"A-17","amount":"`+want+`"}`, postedBody(t, request))
+			assert.Equal(t, `{"apikey":"`+canary+`","price":0.1000000000,"orderId":"A-17","amount":`+want+`}`,
 				postedBody(t, request, gateway.WithInvoiceFormat(gateway.InvoiceFormatTable)))
 		}
 		listed := enveloped(`[{"coin":"USDT","balance":"1.50"},{"coin":"USDT","balance":1e-7}]`)
@@ -551,7 +553,7 @@ func TestDecimalSwitches(t *testing.T) {
 		assertDecimal(t, 150, -2, balance.Amounts[0].Amount)
 		assertDecimal(t, 1, -7, balance.Amounts[1].Amount)
 		rates := gateway.ExchangeRates{Rates: []gateway.Rate{{CoinSymbol: "BTC", USD: decimal.NewNullDecimal(decimal.NewFromInt(3))}}}
-		coins, err := pricing.ToCoin(&rates, decimal.NewFromInt(1), "usd", "BTC", 4)
+		coins, err := pricing.ToCoin(&rates, decimal.NewFromInt(1), "usd", &gateway.CoinNetwork{Coin: gateway.Coin{Symbol: "BTC", Precision: 4}})
 		require.NoError(t, err)
 		assertDecimal(t, 3334, -4, coins)
 	}

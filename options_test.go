@@ -199,6 +199,7 @@ func TestNew_options(t *testing.T) {
 		{gateway.WithLogger(nil), "WithLogger", "must not be nil"},
 		{gateway.WithRatesDecoder(nil), "WithRatesDecoder", "must not be nil"},
 		{gateway.WithBalanceDecoder(nil), "WithBalanceDecoder", "must not be nil"},
+		{gateway.WithCoinNetworkDecoder(nil), "WithCoinNetworkDecoder", "must not be nil"},
 		{gateway.WithInvoiceDecoder(nil), "WithInvoiceDecoder", "must not be nil"},
 		{gateway.WithSuccessMessage(""), "WithSuccessMessage", "1 to 1,024"},
 		{gateway.WithSuccessMessage(strings.Repeat("a", 1025)), "WithSuccessMessage", "1 to 1,024"},

@@ -37,10 +37,12 @@ func ExampleNew() {
 	check(err)
 
 	ctx, span := tracers.Tracer("shop").Start(context.Background(), "checkout")
+	pair, err := client.CoinNetworkBySymbol(ctx, "USDT", "Tron")
+	check(err)
 	rates, err := client.ExchangeRates(ctx)
 	check(err)
 	price := decimal.RequireFromString("25.00")
-	amount, err := pricing.ToCoin(rates, price, "usd", "USDT", 6)
+	amount, err := pricing.ToCoin(rates, price, "usd", pair)
 	check(err)
 	_, err = client.CreateInvoice(ctx, gateway.InvoiceRequest{OrderID: "A-17", Price: price, Amount: amount, CoinSymbol: "USDT"})
 	check(err)
@@ -49,6 +51,8 @@ func ExampleNew() {
 	printSpans(exporter.GetSpans(), trace.SpanID{}, "")
 	// Output:
 	// checkout
+	//   gateway.coin_network_by_symbol
+	//     GET /api/networks-coins/{coinSymbol}/{networkName}
 	//   gateway.exchange_rates
 	//     GET /api/exchange-rate
 	//     GET /api/exchange-rate

@@ -136,8 +136,8 @@ func (c *Cache[T]) run(ctx context.Context, f *flight[T]) {
 	c.flight = nil
 	if err == nil {
 		f.asOf, f.fresh = c.asOf(value), c.options.TTL
-		if age := f.age(); age > c.options.MaxStale {
-			err = fmt.Errorf("gateway: cache: the response is from a cache on the way to the gateway, and %v old", age.Round(time.Second))
+		if f.age() > c.options.MaxStale {
+			err = fmt.Errorf("gateway: cache: the response is older than MaxStale, which is %v", c.options.MaxStale)
 		}
 	}
 	f.err = err

@@ -236,7 +236,7 @@ func TestCache_Refresh(t *testing.T) {
 // A value from a cache on the way is as old as that says.
 func TestCache_Get_age(t *testing.T) {
 	t.Parallel()
-	const tooOld = "gateway: cache: the response is from a cache on the way to the gateway, and 1h0m1s old"
+	const tooOld = "gateway: cache: the response is older than MaxStale, which is 1h0m0s"
 	for _, tt := range []struct {
 		name            string
 		monotonic, wall time.Duration // since the value was made

@@ -130,18 +130,22 @@ func ExampleToCoin() {
 	defer gw.Close()
 	client := connect(gw)
 
+	pair, err := client.CoinNetworkBySymbol(context.Background(), "BTC", "Bitcoin")
+	if err != nil {
+		log.Fatal(err)
+	}
 	rates, err := client.ExchangeRates(context.Background())
 	if err != nil {
 		log.Fatal(err)
 	}
 	price := decimal.RequireFromString("25.00")
-	amount, err := pricing.ToCoin(rates, price, "usd", "BTC", 8) // rounded up
+	amount, err := pricing.ToCoin(rates, price, "usd", pair) // rounded up
 	fmt.Println(amount, err)
 
 	worth, err := pricing.ToFiat(rates, amount, "eur", "BTC")
 	fmt.Println(worth.StringFixed(2), err)
 
-	_, err = pricing.ToCoin(rates, price, "gbp", "BTC", 8)
+	_, err = pricing.ToCoin(rates, price, "gbp", pair)
 	fmt.Println(err)
 	// Output:
 	// 0.00038911 <nil>

@@ -112,6 +112,25 @@ func (o *Offers) FindID(id string) (Offer, bool) {
 	return o.all[i], true
 }
 
+// Find returns the offer for the pair with this symbol and this network. If no pair has them, it ignores their case,
+// and returns the offer only if no other matches. Its Err may rule it out.
+func (o *Offers) Find(coinSymbol, networkName string) (Offer, bool) {
+	var similar []Offer
+	for _, offer := range o.all {
+		name := nameOf(offer.Pair)
+		if name == (pairName{coinSymbol, networkName}) {
+			return offer, true
+		}
+		if strings.EqualFold(name.coinSymbol, coinSymbol) && strings.EqualFold(name.networkName, networkName) {
+			similar = append(similar, offer)
+		}
+	}
+	if len(similar) != 1 {
+		return Offer{}, false
+	}
+	return similar[0], true
+}
+
 // An offerRecord is an offer as JSON.
 type offerRecord struct {
 	ID          string `json:"id"`

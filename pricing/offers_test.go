@@ -114,6 +114,34 @@ func TestNewOffers(t *testing.T) {
 	}
 }
 
+// An offer is found by its names, also in another case, if they mean only one.
+func TestOffers_Find(t *testing.T) {
+	t.Parallel()
+	offers := offersOf(t, paid("BTC", "Main", 8, "1"), paid("BTC", "L2", 8, "1"), paid("USDT", "Main", 6, "1"), paid("USDT", "MAIN", 6, "1"),
+		paid("NONE", "N", 6, "1"), paid("DUP", "N", 6, "1"), with(paid("DUP", "N", 6, "1"), `{"id":"other"}`))
+	for _, tt := range []struct {
+		coin, network string
+		want          string // the identifier; empty for none
+		payable       bool
+	}{
+		{"BTC", "Main", "BTC-Main", false},
+		{"btc", "l2", "BTC-L2", false},
+		{"USDT", "MAIN", "USDT-MAIN", true},
+		{"usdt", "Main", "", false},
+		{"NONE", "N", "NONE-N", false},
+		{"DUP", "N", "DUP-N", false},
+		{"BTC", "", "", false},
+		{"", "Main", "", false},
+	} {
+		offer, ok := offers.Find(tt.coin, tt.network)
+		assert.Equal(t, tt.want != "", ok, tt)
+		if ok {
+			assert.Equal(t, tt.want, offer.Pair.ID)
+			assert.Equal(t, tt.payable, offer.Err == nil, tt)
+		}
+	}
+}
+
 // JSON has names and amounts as text, and the limit that rules an offer out. It cannot be read back: a browser sends no amount.
 func TestOffers_json(t *testing.T) {
 	t.Parallel()

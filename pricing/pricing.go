@@ -26,16 +26,18 @@ import (
 	"github.com/cryptogw/gateway/internal/money"
 )
 
-// ToCoin converts a price, or zero, to units of a coin, rounded up to precision decimal places,
-// from 0 to 30. A coin without a rate above zero is a [*gateway.ArgumentError].
-func ToCoin(rates *gateway.ExchangeRates, price decimal.Decimal, fiat, coinSymbol string, precision int) (decimal.Decimal, error) {
+// ToCoin converts a price, or zero, to units of the coin of a pair, rounded up to its precision, from 0 to 30 decimal
+// places. A coin without a rate above zero is a [*gateway.ArgumentError].
+func ToCoin(rates *gateway.ExchangeRates, price decimal.Decimal, fiat string, pair *gateway.CoinNetwork) (
+	decimal.Decimal, error,
+) {
 	const op = "to_coin"
-	rate, listed := rates.Rate(coinSymbol)
-	unit, err := priceOf(op, coinSymbol, rate, listed, fiat, rates.Skipped)
+	rate, listed := rates.Rate(pair.Coin.Symbol)
+	unit, err := priceOf(op, pair.Coin.Symbol, rate, listed, fiat, rates.Skipped)
 	if err != nil {
 		return decimal.Decimal{}, err
 	}
-	return toCoin(op, price, unit, precision)
+	return toCoin(op, price, unit, pair.Coin.Precision)
 }
 
 // toCoin converts a price to units of a coin. One of them costs unit.

@@ -31,6 +31,11 @@ func testRates() *gateway.ExchangeRates {
 	}}
 }
 
+// pairWith is a pair of a coin with a precision.
+func pairWith(symbol string, precision int) *gateway.CoinNetwork {
+	return &gateway.CoinNetwork{Coin: gateway.Coin{Symbol: symbol, Precision: precision}}
+}
+
 func TestToCoin(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -52,7 +57,7 @@ func TestToCoin(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := pricing.ToCoin(testRates(), dec(tt.price), tt.fiat, tt.coin, tt.precision)
+			got, err := pricing.ToCoin(testRates(), dec(tt.price), tt.fiat, pairWith(tt.coin, tt.precision))
 			require.NoError(t, err)
 			assert.Equal(t, tt.want, got.String())
 			assert.LessOrEqual(t, -int(got.Exponent()), tt.precision)
@@ -71,7 +76,7 @@ func TestToCoin_neverUndercharges(t *testing.T) {
 		rate := decimal.New(1+random.Int64N(1_000_000_000_000), 6-int32(random.IntN(25)))
 		precision := random.IntN(31)
 		rates := &gateway.ExchangeRates{Rates: []gateway.Rate{{CoinSymbol: "C", USD: decimal.NewNullDecimal(rate)}}}
-		coins, err := pricing.ToCoin(rates, price, "usd", "C", precision)
+		coins, err := pricing.ToCoin(rates, price, "usd", pairWith("C", precision))
 		require.NoError(t, err)
 		unit := decimal.New(1, -int32(precision))
 		require.False(t, coins.Mul(rate).LessThan(price), "%s coins at %s are worth less than %s", coins, rate, price)
@@ -128,7 +133,7 @@ func TestToCoin_ToFiat_refuse(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := pricing.ToCoin(testRates(), dec(tt.value), tt.fiat, tt.coin, tt.precision)
+			got, err := pricing.ToCoin(testRates(), dec(tt.value), tt.fiat, pairWith(tt.coin, tt.precision))
 			assertRefused(t, err, "to_coin", strings.Replace(tt.want, "%", "price", 1))
 			assert.Zero(t, got)
 			if tt.precision == 8 {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -27,8 +28,8 @@ func (s *session) reads(c *cobra.Command, limit time.Duration, do func(context.C
 func (s *session) coinsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "coins", Short: "List the coins on their networks, with fees and limits", Args: cobra.NoArgs,
-		Long: `Lists the coins of the gateway on their networks. It needs no key. Records that cannot be
-read are skipped, and reported on stderr.`,
+		Long: `Lists the coins of the gateway on their networks. It needs no key. A field that the response
+lacks is "-". Records that cannot be read are skipped, and reported on stderr.`,
 		Example: `  gateway coins -o json`,
 	}
 	columns := []string{"COIN", "NETWORK", "MIN AMOUNT", "FEE", "MIN WITHDRAW", "MAX WITHDRAW", "DEPOSIT", "WITHDRAW", "CONFIRMATIONS", "ACTIVE"}
@@ -40,9 +41,17 @@ read are skipped, and reported on stderr.`,
 		}
 		s.tellSkipped(response.Skipped)
 		return printList(s, pairs, columns, func(p gateway.CoinNetwork) []string {
+			unlessMissing := func(name, text string) string {
+				if slices.Contains(p.Missing, name) {
+					return "-"
+				}
+				return text
+			}
 			return []string{
-				p.Coin.Symbol, p.Network.Name, p.Coin.MinAmount.Normalize().String(), p.WithdrawalFee.String(), p.MinWithdraw.String(), p.MaxWithdraw.String(),
-				yesNo(p.Depositable), yesNo(p.Withdrawable), strconv.Itoa(p.Confirmations), yesNo(p.Coin.IsActive && p.Network.IsActive),
+				p.Coin.Symbol, p.Network.Name, p.Coin.MinAmount.Normalize().String(), unlessMissing("withdrawalFee", p.WithdrawalFee.String()),
+				unlessMissing("minWithdraw", p.MinWithdraw.String()), unlessMissing("maxWithdraw", p.MaxWithdraw.String()),
+				yesNo(p.Depositable), yesNo(p.Withdrawable), unlessMissing("confirmation", strconv.Itoa(p.Confirmations)),
+				yesNo(p.Coin.IsActive && p.Network.IsActive),
 			}
 		})
 	})

@@ -119,7 +119,7 @@ func invoice(ctx context.Context, client *gateway.Client, stdout io.Writer) erro
 		return err
 	}
 	price := decimal.RequireFromString("25.00")
-	amount, err := pricing.ToCoin(rates, price, "usd", pair.Coin.Symbol, pair.Coin.Precision)
+	amount, err := pricing.ToCoin(rates, price, "usd", pair)
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,8 @@ const (
 	MaxDigits = 64
 	// MaxScale is how many of them may be decimal places.
 	MaxScale = 30
+	// PriceScale is how many decimal places a price may have.
+	PriceScale = 8
 
 	// Limits of an amount that is read: its characters, and its exponent. Both
 	// are far above any amount of money.
@@ -96,6 +98,16 @@ func Check(amount decimal.Decimal) string {
 	default:
 		return CheckSize(amount)
 	}
+}
+
+// CheckPrice returns the reason why a price cannot be sent, or "": it must pass [Check], and have at most [PriceScale]
+// decimal places, without zeros at the end.
+func CheckPrice(price decimal.Decimal) string {
+	reason := Check(price)
+	if reason == "" && price.Exponent() < -PriceScale && !price.Truncate(PriceScale).Equal(price) {
+		return "has more than 8 decimal places, as a float has: round it, or make it from a text"
+	}
+	return reason
 }
 
 // CheckSize returns the reason why an amount has too many digits to be sent, or

@@ -127,6 +127,31 @@ func nines(n int) decimal.Decimal {
 	return decimal.NewFromBigInt(value, 0)
 }
 
+// A price has at most 8 decimal places; a float has more.
+func TestCheckPrice(t *testing.T) {
+	t.Parallel()
+	const float = "has more than 8 decimal places, as a float has: round it, or make it from a text"
+	tenth, fifth := 0.1, 0.2
+	for _, tt := range []struct {
+		price  decimal.Decimal
+		reason string
+	}{
+		{decimal.New(1050, -2), ""},
+		{decimal.New(1, -8), ""},
+		{decimal.New(12345678901, -8), ""},
+		{decimal.New(1050000000000000, -14), ""},
+		{decimal.New(105, 3), ""},
+		{decimal.New(1, -9), float},
+		{decimal.New(100000001, -9), float},
+		{decimal.NewFromFloat(tenth + fifth), float},
+		{decimal.New(1, -31), "has more than 30 decimal places"},
+		{decimal.Decimal{}, "is required and must be greater than zero"},
+		{decimal.New(-1, -9), "must be greater than zero"},
+	} {
+		assert.Equal(t, tt.reason, money.CheckPrice(tt.price), tt.price.String())
+	}
+}
+
 // Check and CheckSize bound the amounts that are sent, Representable those that Parse can return.
 func TestCheck(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,6 +31,7 @@ func bodySeeds() []string {
 		`{"result":{"USDT":"1","BTC":{"available":2,"network":{"name":"n"}}}}`, `{"result":{"balance":{}}}`, `{"result":[1,"2",{"amount":3}]}`,
 		everycall.Enveloped(strings.Replace(everycall.WithdrawalJSON, `"1.5"`, `2e-3`, 1)), everycall.Enveloped(strings.Replace(everycall.WithdrawalJSON, `"1.5"`, `null`, 1)),
 		everycall.Enveloped(strings.Replace(everycall.PairJSON, `"confirmation":20`, `"confirmation":1e2`, 1)), everycall.Enveloped("[" + everycall.PairJSON + "," + everycall.PairJSON + "]"),
+		everycall.Enveloped(strings.NewReplacer(`"1.5"`, `"Infinity"`, `"swapFee":`, `"was":`).Replace(everycall.PairJSON)),
 		strings.Repeat(`{"result":`, 50) + strings.Repeat("[", 50), "<html>" + canary,
 	}
 	for _, s := range everycall.All() {
@@ -154,6 +156,16 @@ func amountsOf(v reflect.Value) (all []decimal.Decimal) {
 		switch amount := v.Interface().(type) {
 		case decimal.Decimal:
 			return []decimal.Decimal{amount}
+		case gateway.CoinNetwork:
+			for name, field := range map[string]decimal.Decimal{
+				"withdrawalFee": amount.WithdrawalFee, "swapFee": amount.SwapFee, "minWithdraw": amount.MinWithdraw,
+				"maxWithdraw": amount.MaxWithdraw, "coin.minAmount": amount.Coin.MinAmount,
+			} {
+				if !slices.Contains(amount.Missing, name) {
+					all = append(all, field)
+				}
+			}
+			return all
 		case gateway.InvoiceRequest, gateway.InvoiceDetails:
 			return nil // the caller's own, or those of a decoder
 		case decimal.NullDecimal:
