@@ -100,7 +100,7 @@ func invoices() (all []gateway.InvoiceRequest) {
 	digits := strings.Repeat("1234567890", 6) + "1234"
 	for i, text := range []string{"1", "0.1", "1.00", "0." + strings.Repeat("0", 29) + "1", digits, digits[:34] + "." + digits[34:], "1e20"} {
 		amount := decimal.RequireFromString(text)
-		all = append(all, gateway.InvoiceRequest{OrderID: fmt.Sprintf(`amount "%d" \ <&>`, i), Price: amount, Amount: amount})
+		all = append(all, gateway.InvoiceRequest{OrderID: fmt.Sprintf(`amount "%d" \ <&>`, i), Price: decimal.Max(amount.Truncate(8), decimal.New(1, -8)), Amount: amount})
 	}
 	return all
 }
