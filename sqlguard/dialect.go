@@ -45,13 +45,12 @@ type dialect struct {
 	written      string    // what further condition a write has
 	isOpen       string    // of a partial index, which is not possible everywhere
 	isDone       string
-	tableHas     string   // selects the names of the columns of the table
-	viewIs       string   // selects a row if the view exists
-	elsewhere    string   // selects why the table is not created, if anything; empty for nothing to check
-	misset       string   // selects why a guard cannot work, with the settings of a connection and of the table, if anything; empty for nothing to check
-	losing       string   // selects why a crash or a power failure loses orders, if anything
-	time, json   string   // around a column, for people
-	viewPrefix   string   // creates a view that is not there
+	tableHas     string // selects the names of the columns of the table
+	viewIs       string // selects a row if the view exists
+	elsewhere    string // selects why the table is not created, if anything; empty for nothing to check
+	misset       string // selects why a guard cannot work, with the settings of a connection and of the table, if anything; empty for nothing to check
+	losing       string // selects why a crash or a power failure loses orders, if anything
+	list         listing
 	engine       string   // of the table
 	begin, lock  string   // what Migrate begins with; a statement that creates something ends each transaction of MariaDB
 	again        []string // codes of errors after which a write may be tried again
@@ -82,7 +81,7 @@ var dialects = [...]dialect{
 			"FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace WHERE relname = '{name}' AND relkind IN ('r', 'p') AND NOT pg_table_is_visible(pg_class.oid) AND NOT pg_is_other_temp_schema(n.oid) LIMIT 1",
 		losing: "SELECT 'fsync is off, and must be on' WHERE current_setting('fsync') = 'off' " +
 			"UNION ALL SELECT 'the table is UNLOGGED or TEMPORARY, and a crash empties it: ALTER TABLE {table} SET LOGGED' FROM pg_class WHERE oid = to_regclass('{name}') AND relpersistence <> 'p'",
-		time: "to_timestamp(nullif(%s, 0) / 1000000.0)", json: "convert_from(%s, 'UTF8')", viewPrefix: "CREATE OR REPLACE VIEW ",
+		list:  postgresList,
 		begin: "BEGIN", lock: "SELECT pg_advisory_xact_lock(hashtext('sqlguard'))", // of several CREATE … IF NOT EXISTS at once, all but one can fail
 		again:    []string{"40001", "40P01"},
 		refusals: []string{"25006", "57P03"}, denials: []string{"42501"}, losses: []string{"57P01", "57P02", "conn closed"},
@@ -104,7 +103,7 @@ var dialects = [...]dialect{
 			"add _pragma=journal_mode(WAL)&_pragma=synchronous(FULL) to the DSN' FROM pragma_synchronous, pragma_journal_mode, " + sqliteFile +
 			" AND synchronous < CASE journal_mode WHEN 'delete' THEN 3 ELSE 2 END " + // only EXTRA syncs the directory from which the journal is deleted
 			"UNION ALL SELECT 'the database is in memory' FROM pragma_database_list WHERE name = 'main' AND file = ''",
-		time: "strftime('%%Y-%%m-%%dT%%H:%%M:%%fZ', nullif(%s, 0) / 1000000.0, 'unixepoch')", json: "CAST(%s AS text)", viewPrefix: "CREATE VIEW IF NOT EXISTS ",
+		list:  sqliteList,
 		begin: "BEGIN IMMEDIATE",
 	},
 	MariaDB: {
@@ -123,8 +122,7 @@ var dialects = [...]dialect{
 			"UNION ALL SELECT CONCAT('innodb_flush_method is ', @@innodb_flush_method) FROM DUAL WHERE @@innodb_flush_method IN ('nosync', 'littlesync') " +
 			"UNION ALL SELECT CONCAT('sync_binlog is ', @@sync_binlog, ', and must be 1, or innodb_flush_log_at_trx_commit 3') " + // after a crash, what the binary log has is committed
 			"FROM DUAL WHERE @@log_bin = 1 AND @@sync_binlog <> 1 AND @@innodb_flush_log_at_trx_commit = 1",
-		engine: " ENGINE = InnoDB",
-		time:   "TIMESTAMPADD(MICROSECOND, nullif(%s, 0), TIMESTAMP '1970-01-01 00:00:00')", json: "CONVERT(%s USING utf8mb4)", viewPrefix: "CREATE OR REPLACE VIEW ",
+		engine: " ENGINE = InnoDB", list: mariaList,
 		again:    []string{"Error 1213", "Error 1205", "Error 1020"},
 		refusals: []string{"Error 1290", "Error 1792", "Error 1836", "Error 1047"}, denials: []string{"Error 1142", "Error 1044"}, losses: []string{"Error 1053", "Error 1927", "invalid connection"},
 	},
@@ -231,18 +229,4 @@ func (s *schema) indexes() string {
 		return ""
 	}
 	return fmt.Sprintf(",\n\tINDEX %s (open_since),\n\tINDEX %s (changed_at)", s.nameWith("_open"), s.nameWith("_done"))
-}
-
-// list returns the statement for the view, in which people read the table.
-func (s *schema) list() string {
-	columns := []string{
-		"merchant", "order_id", "gateway",
-		"CASE WHEN open_since > 0 AND lease_until > {now} THEN 'in flight' WHEN created_at > 0 THEN 'created' WHEN open_since > 0 THEN 'unknown' ELSE 'free' END AS state",
-		"outcome", "attempts",
-	}
-	for _, name := range []string{"begun_at", "lease_until", "open_since", "ended_at", "created_at", "resolved_at", "changed_at"} {
-		columns = append(columns, fmt.Sprintf(s.time, name)+" AS "+name)
-	}
-	columns = append(columns, "invoice", fmt.Sprintf(s.json, "record")+" AS record")
-	return s.fill(s.viewPrefix + s.nameWith("_list") + " AS SELECT " + strings.Join(columns, ",\n\t") + "\nFROM {table}")
 }

@@ -77,10 +77,10 @@ func (g *Guard) missing(ctx context.Context, q querier) (version int, statements
 	case err != nil:
 		return 0, nil, err
 	case version == 0:
-		return 0, append(g.sql.creation(), g.sql.list()), g.refuse(ctx, q, g.sql.elsewhere)
+		return 0, append(g.sql.creation(), g.sql.view()), g.refuse(ctx, q, g.sql.elsewhere)
 	}
 	rows, err := q.QueryContext(ctx, g.sql.fill(g.sql.viewIs))
-	statements = []string{g.sql.list()}
+	statements = []string{g.sql.view()}
 	err = readRows(rows, err, func() error {
 		statements = nil
 		return nil
@@ -259,7 +259,7 @@ func MigrationSQL(d Dialect, table string, from int) (string, error) {
 	switch from {
 	case 0:
 		s := d.schema(table)
-		return strings.Join(append(s.creation(), s.list()), ";\n\n") + ";\n", nil
+		return strings.Join(append(s.creation(), s.view()), ";\n\n") + ";\n", nil
 	case SchemaVersion:
 		return "", nil
 	default:
