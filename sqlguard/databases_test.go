@@ -264,6 +264,23 @@ func (w testDB) login(user string) testDB {
 	return w
 }
 
+// The UPDATE of docs/unknown.md moves an order that is in flight too.
+func TestGuard_movedBaseURL(t *testing.T) {
+	page, err := os.ReadFile("../docs/unknown.md")
+	check(t, err)
+	_, rest, _ := strings.Cut(string(page), "```sql\n")
+	update, _, _ := strings.Cut(rest, "```")
+	inEach(t, func(t *testing.T, w testDB) {
+		g, o := w.guard(t), orderOf(order)
+		o.Gateway = "https://old.example/api"
+		check(t, g.asks(t.Context(), &o))
+		execute(t, g.db, strings.Replace(update, "gateway_orders", w.table, 1))
+		check(t, g.ends(t.Context(), o, gateway.OutcomeSucceeded))
+		o.Gateway = "https://new.example/api"
+		wantError(t, g.asks(t.Context(), &o), errCreated)
+	})
+}
+
 // with returns the database of connections with more settings.
 func (w testDB) with(settings string) testDB {
 	w.dsn += settings

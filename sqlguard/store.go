@@ -158,7 +158,9 @@ func (g *Guard) write(ctx context.Context, q querier, k key, before stored, afte
 	w.add("record", "?", record)
 	w.add("attempts", "?", after.Attempts)
 	w.add("attempt", "?", after.Attempt)
-	w.add("gateway", "{id}", []byte(after.Gateway))
+	if before.version == 0 || before.Gateway != after.Gateway { // a moved base URL stays
+		w.add("gateway", "{id}", []byte(after.Gateway))
+	}
 	w.add("outcome", "{id}", []byte(outcomeOf(after)))
 	if !bytes.Equal(invoiceOf(before.row), invoiceOf(after)) {
 		w.add("invoice", "?", invoiceOf(after))
