@@ -411,6 +411,8 @@ func TestView(t *testing.T) {
 		ends("unknown", gateway.OrderRecord{Outcome: gateway.OutcomeUnknown, Cause: "a NUL \x00, and \\u0000"})
 		ends("free", gateway.OrderRecord{Outcome: gateway.OutcomeRejected})
 		check(t, g.begins(ctx, "in flight"))
+		_, err := g.Mark(ctx, []gateway.OrderStatus{{OrderID: "marked"}})
+		check(t, err)
 		seen := g.unknown(t, "found")[0]
 		check(t, g.Resolve(ctx, seen, gateway.Finding{Exists: true, By: "Änne", Note: "invoice 4711"}))
 
@@ -422,7 +424,8 @@ func TestView(t *testing.T) {
 			"unknown":   `unknown;10.50;eur;10.50;USDT;Tron;2026-11-30T22:59:59Z;;;`,
 			"free":      `free;10.50;eur;10.50;USDT;Tron;2026-11-30T22:59:59Z;;;`,
 			"in flight": `in flight;10.50;;10.50;USDT;Tron;` + at + `;;;`,
-			"found":     `created;10.50;;10.50;USDT;Tron;;.*;;` + at,
+			"marked":    `unknown;;;;;;;;;`,
+			"found":     `created;10.50;;10.50;USDT;Tron;;exists by Änne at ` + at + `: invoice 4711;;` + at,
 		} {
 			cells := make([]sql.NullString, strings.Count(columns, ",")+1)
 			places := make([]any, len(cells))

@@ -302,7 +302,7 @@ func (g *Guard) marks(ctx context.Context, all []gateway.OrderStatus) (changes [
 	seen := map[key]bool{}
 	for _, o := range all {
 		k := key{o.Merchant, idOf(o.OrderID)}
-		record := gateway.OrderRecord{Outcome: gateway.OutcomeUnknown, SentAt: g.now().UTC(), Cause: markedCause}
+		record := gateway.OrderRecord{Outcome: gateway.OutcomeUnknown, Cause: markedCause}
 		c, answer, err := g.step(ctx, k, func(has row, now int64) (row, orders.Answer) { return has.Mark(randomName(), record, now) })
 		if err != nil {
 			return nil, k.error(err)

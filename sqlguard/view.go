@@ -75,7 +75,7 @@ func (s *schema) view() string {
 		fmt.Sprintf(l.findings, time(l.findingAt)) + " AS findings",
 		fmt.Sprintf(l.text, "invoice") + " AS invoice",
 	}
-	for _, name := range []string{"begun_at", "lease_until", "open_since", "ended_at", "created_at", "resolved_at", "changed_at"} {
+	for _, name := range []string{"lease_until", "open_since", "ended_at", "created_at", "resolved_at", "changed_at"} {
 		columns = append(columns, time(name)+" AS "+name)
 	}
 	columns = append(columns, "outcome", "attempts", "gateway", fmt.Sprintf(l.text, "record")+" AS record")

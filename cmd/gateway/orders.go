@@ -1,12 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/csv"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
+	"github.com/shopspring/decimal"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -44,7 +47,7 @@ func (s *session) pendingCommand() *cobra.Command {
 is one, and 0 if not.
 
 With -o csv it writes a file for orders resolve --from: fill in the column finding with exists or
-absent. That an order is absent is accepted if it was listed after the time in absent_from, and
+absent. A request that is not known is empty, as of an order that was marked. That an order is absent is accepted if it was listed after the time in absent_from, and
 looked up after that: list it again then.`,
 		Example: `  gateway orders pending
   gateway orders pending -o csv >findings.csv`,
@@ -101,7 +104,8 @@ func (s *session) printPending(orders []gateway.OrderStatus, margin time.Duratio
 	}
 	columns := []string{"ORDER", "MERCHANT", "SENT", "ABSENT FROM", "AMOUNT", "WHAT HAPPENED", "TOKEN"}
 	return printList(s, records, columns, func(r orderRecord) []string {
-		amount := strings.TrimSpace(r.Request.Amount.String() + " " + r.Request.CoinSymbol)
+		request := r.request()
+		amount := strings.TrimSpace(request[1] + " " + request[3])
 		return []string{r.OrderID, r.Merchant, timeText(r.SentAt), timeText(r.AbsentFrom), amount, shortened(r.Cause, 50), r.Token}
 	})
 }
@@ -109,13 +113,11 @@ func (s *session) printPending(orders []gateway.OrderStatus, margin time.Duratio
 // writeCSV writes the file that [session.resolveFile] reads. Its cells are data in every spreadsheet, and never formulas.
 func (s *session) writeCSV(records []orderRecord) error {
 	to := csv.NewWriter(s.out)
-	columns := "token,finding,merchant,order,sent,absent_from,price,amount,currency,coin,network"
+	columns := "token,finding,merchant,order,sent,absent_from,price,amount,currency,coin,network,state,invoice,what_happened,found"
 	_ = to.Write(strings.Split(columns, ",")) // Flush reports it
 	for _, r := range records {
-		row := []string{
-			r.Token, "", r.Merchant, r.OrderID, timeText(r.SentAt), timeText(r.AbsentFrom),
-			r.Request.Price.String(), r.Request.Amount.String(), r.Request.BaseCurrency, r.Request.CoinSymbol, r.Request.NetworkName,
-		}
+		row := []string{r.Token, "", r.Merchant, r.OrderID, timeText(r.SentAt), timeText(r.AbsentFrom)}
+		row = append(append(row, r.request()...), r.State, string(r.Invoice), r.Cause, r.found())
 		for i := range row {
 			row[i] = cellOf(row[i])
 		}
@@ -128,11 +130,11 @@ func (s *session) writeCSV(records []orderRecord) error {
 func (s *session) showCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "show ORDER", Short: "Print all that is known of one order", Args: cobra.ExactArgs(1),
-		Long: "Prints what the table has of an order, whatever its state is.",
+		Long: "Prints what the table has of an order, whatever its state is. What is not known is left out.",
 		Example: `  gateway orders show A-17
   gateway orders show A-17 --merchant north -o json`,
 	}
-	s.prints(c, formatTable, formatJSON)
+	s.prints(c, formatTable, formatJSON, formatCSV)
 	merchant := merchantFlag(c.Flags())
 	return s.runs(c, ordersTimeout, func(ctx context.Context, args []string) error {
 		guard, err := s.guard(ctx)
@@ -143,7 +145,11 @@ func (s *session) showCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return s.printFields(recordOf(o, gateway.DefaultMargin))
+		record := recordOf(o, gateway.DefaultMargin)
+		if s.format == formatCSV {
+			return s.writeCSV([]orderRecord{record})
+		}
+		return s.printFields(record)
 	})
 }
 
@@ -164,16 +170,16 @@ type orderRecord struct {
 	Gateway  string    `json:"gateway,omitzero"`
 	Attempts int       `json:"attempts"`
 	Attempt  string    `json:"attempt,omitzero"` // the last one, for orders forget
-	Begun    time.Time `json:"begun,omitzero"`
 	Ended    time.Time `json:"ended,omitzero"`
 
 	UnknownSince time.Time `json:"unknownSince,omitzero"`
 	AbsentFrom   time.Time `json:"absentFrom,omitzero"` // of an unknown order: it can be found absent if it is read after this time
 	Token        string    `json:"token,omitzero"`      // of an unknown order: for orders resolve
 
-	gateway.OrderRecord                       // the invoice, or the last attempt
-	Body                string                `json:"body,omitzero"`
-	Earlier             []gateway.OrderRecord `json:"earlier,omitzero"` // other attempts of unknown outcome
+	gateway.OrderRecord                         // the invoice, or the last attempt
+	Request             *gateway.InvoiceRequest `json:"request,omitzero"`
+	Body                string                  `json:"body,omitzero"`
+	Earlier             []gateway.OrderRecord   `json:"earlier,omitzero"` // other attempts of unknown outcome
 
 	Resolved   time.Time `json:"resolved,omitzero"`
 	ResolvedBy string    `json:"resolvedBy,omitzero"`
@@ -190,12 +196,13 @@ const (
 func recordOf(o gateway.OrderStatus, margin time.Duration) orderRecord {
 	record := orderRecord{
 		OrderID: o.OrderID, Merchant: o.Merchant, State: o.State.String(), Gateway: o.Gateway, Attempts: o.Attempts, Attempt: o.Attempt,
-		Begun: o.Begun, Ended: o.Ended, UnknownSince: o.Since, Token: sqlguard.Token(o),
+		Ended: o.Ended, UnknownSince: o.Since, Token: sqlguard.Token(o),
 		OrderRecord: o.Record, Body: string(o.Record.Body), Earlier: o.Earlier,
 		Resolved: o.Resolved, ResolvedBy: o.Finding.By, Note: o.Finding.Note,
 	}
-	if record.SentAt.IsZero() {
-		record.SentAt = o.Begun
+	if o.Record.Request.OrderID != "" { // otherwise it is not known, nor when it was sent
+		record.Request = &o.Record.Request
+		record.SentAt = cmp.Or(o.Record.SentAt, o.Begun)
 	}
 	if o.State == gateway.OrderUnknown { // to the second, and not earlier
 		record.AbsentFrom = o.SentUntil.Add(margin).Truncate(time.Second).Add(time.Second)
@@ -206,6 +213,23 @@ func recordOf(o gateway.OrderStatus, margin time.Duration) orderRecord {
 		}
 	}
 	return record
+}
+
+// request returns the price, amount, currency, coin and network; each empty if it is not known.
+func (r *orderRecord) request() []string {
+	if r.Request == nil {
+		return make([]string, 5)
+	}
+	digits := func(d decimal.Decimal) string { return d.StringFixed(max(0, -d.Exponent())) }
+	return []string{digits(r.Request.Price), digits(r.Request.Amount), r.Request.BaseCurrency, r.Request.CoinSymbol, r.Request.NetworkName}
+}
+
+// found returns the findings as one text, as the view of the table does.
+func (r *orderRecord) found() string {
+	if r.Finding == "" {
+		return ""
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%s by %s at %s: %s", r.Finding, r.ResolvedBy, timeText(r.Resolved), r.Note), ": ")
 }
 
 // timeText is a time in UTC to the second; "" for none.

@@ -257,6 +257,28 @@ func TestOrders(t *testing.T) {
 	}
 }
 
+// Nothing is invented of an order that was marked, and what is known of the others is shown.
+func TestShow_csv(t *testing.T) {
+	w := newSQLite(t)
+	w.loses(t, "A-1", "A-2")
+	w.want(t, exitDone, "", "resolve --exists --by anna --note 4711 --token "+w.listed(t, nil)[1][0], "--invoice", file(t, `{"text": "café"}`))
+	w.want(t, exitDone, "marked  1\n", "mark --from", file(t, "order\nA-4\n"))
+	w.want(t, exitDone, "", "resolve --absent --margin 1ns --by bert --token "+w.listed(t, nil)[1][0])
+	const at = `20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ`
+	for id, want := range map[string]string{
+		"A-1": `,,,A-1,` + at + `,,10.50,10.50,USD,USDT,Tron,created,"{""text"": ""café""}",,exists by anna at ` + at + `: 4711`,
+		"A-2": `,,,A-2,` + at + `,,10.50,10.50,USD,USDT,Tron,free,,502: no message in the response,absent by bert at ` + at,
+		"A-4": `T\w+,,,A-4,,` + at + `,,,,,,unknown,,marked as unknown: it may have been sent before the database was restored,`,
+	} {
+		assert.Regexp(t, "(?m)^"+want+"$", w.run(t, "show -o csv "+id).stdout)
+	}
+	for _, line := range []string{"show A-4", "show A-4 -o json", "pending", "pending -o json"} {
+		got := w.run(t, line).stdout
+		assert.Contains(t, got, "A-4")
+		assert.NotRegexp(t, `(?i)"?sentAt|begun|request"?\b[^ ]|price| 0 `, got)
+	}
+}
+
 // Each command works on a table whose orders have merchants, also after it was restored.
 func TestOrders_merchants(t *testing.T) {
 	w := newSQLite(t)
