@@ -40,25 +40,16 @@ type InvoiceRequest struct {
 	NetworkName  string          `json:"networkName,omitzero"`  // the network to pay on; not sent if empty
 }
 
-// InvoiceFormat is the form of the request for an invoice. The service documents two forms, one by a
-// sample and one by a table.
-type InvoiceFormat int8
+// InvoiceFormat is the form of the request for an invoice. The zero value is the documented sample, which the documented
+// field table contradicts in two places. A gateway may follow the table in one or both.
+type InvoiceFormat struct {
+	LowerCaseKeyName bool // names the key apikey instead of apiKey
+	Numbers          bool // sends price and amount as JSON numbers, with the digits of the decimal, instead of texts
+}
 
-const (
-	// InvoiceFormatSample names the key apiKey and sends amounts as decimal
-	// strings, as the sample request does.
-	InvoiceFormatSample InvoiceFormat = iota
-	// InvoiceFormatTable names the key apikey and sends amounts as JSON
-	// numbers, as the field table has it. The digits are the decimal's own.
-	InvoiceFormatTable
-)
-
-// WithInvoiceFormat sets the form of the request for an invoice. The default is [InvoiceFormatSample].
+// WithInvoiceFormat sets the form of the request for an invoice.
 func WithInvoiceFormat(format InvoiceFormat) Option {
 	return func(cfg *config) error {
-		if format != InvoiceFormatSample && format != InvoiceFormatTable {
-			return badOption("WithInvoiceFormat", "must be InvoiceFormatSample or InvoiceFormatTable")
-		}
 		cfg.format = format
 		return nil
 	}
@@ -356,8 +347,11 @@ func (r *InvoiceRequest) texts() []endpoint.Param {
 // encode writes the body of the request: docs/interface.md, I-33 and I-113.
 func (o *order) encode(key string) []byte {
 	r, keyName, quote := &o.Request, "apiKey", `"`
-	if o.client.cfg.format == InvoiceFormatTable {
-		keyName, quote = "apikey", ""
+	if o.client.cfg.format.LowerCaseKeyName {
+		keyName = "apikey"
+	}
+	if o.client.cfg.format.Numbers {
+		quote = ""
 	}
 	body := []byte(`{"` + keyName + `":`)
 	body = appendQuoted(body, key)

@@ -222,8 +222,14 @@ func TestClient_CreateInvoice_body(t *testing.T) {
 	} {
 		assert.Equal(t, tt.want, postedBody(t, tt.request), tt.name)
 		if tt.table != "" {
-			assert.Equal(t, tt.table, postedBody(t, tt.request, gateway.WithInvoiceFormat(gateway.InvoiceFormatTable)), tt.name)
+			assert.Equal(t, tt.table, postedBody(t, tt.request, gateway.WithInvoiceFormat(gateway.InvoiceFormat{LowerCaseKeyName: true, Numbers: true})), tt.name)
 		}
+	}
+	for format, want := range map[gateway.InvoiceFormat]string{
+		{LowerCaseKeyName: true}: strings.Replace(sampleBody, "apiKey", "apikey", 1),
+		{Numbers: true}:          strings.Replace(tableBody, "apikey", "apiKey", 1),
+	} {
+		assert.Equal(t, want, postedBody(t, order("A-17"), gateway.WithInvoiceFormat(format)))
 	}
 	w := serve(t, respond(200, enveloped(invoiceJSON)))
 	c, err := gateway.New(w.URL, `k"e\y,"price":"0`)
@@ -545,7 +551,7 @@ func TestDecimalSwitches(t *testing.T) {
 			request.Price, request.Amount = price, amount
 			assert.Equal(t, `{"apiKey":"`+canary+`","price":"0.1000000000","orderId":"A-17","amount":"`+want+`"}`, postedBody(t, request))
 			assert.Equal(t, `{"apikey":"`+canary+`","price":0.1000000000,"orderId":"A-17","amount":`+want+`}`,
-				postedBody(t, request, gateway.WithInvoiceFormat(gateway.InvoiceFormatTable)))
+				postedBody(t, request, gateway.WithInvoiceFormat(gateway.InvoiceFormat{LowerCaseKeyName: true, Numbers: true})))
 		}
 		listed := enveloped(`[{"coin":"USDT","balance":"1.50"},{"coin":"USDT","balance":1e-7}]`)
 		balance, err := cannedClient(t, 200, listed).Balance(t.Context(), gateway.BalanceQuery{})

@@ -189,8 +189,6 @@ func TestNew_options(t *testing.T) {
 		{gateway.WithUserAgent(""), "WithUserAgent", agent},
 		{gateway.WithUserAgent(strings.Repeat("a", 257)), "WithUserAgent", agent},
 		{gateway.WithUserAgent(strings.Repeat("a", 256)), "", ""},
-		{gateway.WithInvoiceFormat(7), "WithInvoiceFormat", "must be"},
-		{gateway.WithInvoiceFormat(-1), "WithInvoiceFormat", "must be"},
 		{gateway.WithAPIKeySource(nil), "WithAPIKeySource", "must not be nil"},
 		{gateway.WithDefaults(nil), "opts", "holds a nil option"},
 		{gateway.WithDefaults(gateway.WithHeader("Host", "a")), "WithHeader", "is set by the client"},

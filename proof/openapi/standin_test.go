@@ -25,8 +25,8 @@ func TestOpenAPI_requests(t *testing.T) {
 		calls     []gateway.CallOption
 	}{
 		{"defaults", "k", nil, nil},
-		{"the invoice format of the sample", "k", []gateway.Option{gateway.WithInvoiceFormat(gateway.InvoiceFormatSample)}, nil},
-		{"the invoice format of the table", "k", []gateway.Option{gateway.WithInvoiceFormat(gateway.InvoiceFormatTable)}, nil},
+		{"the invoice format of the sample", "k", []gateway.Option{gateway.WithInvoiceFormat(gateway.InvoiceFormat{})}, nil},
+		{"the invoice format of the table", "k", []gateway.Option{gateway.WithInvoiceFormat(gateway.InvoiceFormat{LowerCaseKeyName: true, Numbers: true})}, nil},
 		{"the key on public calls too", "k", []gateway.Option{gateway.WithAPIKeyOnPublicCalls(), gateway.WithUserAgent("shop/1.0 (+tests)")}, nil},
 		{"a key from a source", "", []gateway.Option{gateway.WithAPIKeySource(source)}, nil},
 		{"options of calls", "k", nil, calls},

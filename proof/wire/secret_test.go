@@ -34,7 +34,7 @@ func TestSecret_client(t *testing.T) {
 	for name, opts := range map[string][]gateway.Option{
 		"the default transport": nil,
 		"a shared transport":    {gateway.WithHTTPClient(&http.Client{Transport: &http.Transport{}})},
-		"the key everywhere":    {gateway.WithAPIKeyOnPublicCalls(), gateway.WithInvoiceFormat(gateway.InvoiceFormatTable)},
+		"the key everywhere":    {gateway.WithAPIKeyOnPublicCalls(), gateway.WithInvoiceFormat(gateway.InvoiceFormat{LowerCaseKeyName: true, Numbers: true})},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
