@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 
 // A step is a click of a buyer: the merchant calls, and calls again as long as that is safe.
 type step struct {
-	Merchant   int // each has orders of the same names, and a key; 0 is the client's own
+	Merchant   int // each has orders of the same names, and a key; that of 0 is the client's own
 	Order      int
 	Upper      bool          // its identifier, if it is a UUID, in upper case
 	Other      bool          // with another price
@@ -147,8 +147,10 @@ func (s *step) orderID() string {
 }
 
 // key is the key of the merchant, and merchant the name.
-func (s *step) key() string      { return [...]string{canary, canary + "-1", canary + "-2"}[s.Merchant] }
-func (s *step) merchant() string { return [...]string{"", "merchant 1", "merchant 2"}[s.Merchant] }
+func (s *step) key() string { return [...]string{canary, canary + "-1", canary + "-2"}[s.Merchant] }
+func (s *step) merchant() string {
+	return [...]string{"merchant 0", "merchant 1", "merchant 2"}[s.Merchant]
+}
 
 // known identifies the order, whatever its spelling.
 func (s *step) known() string { return s.merchant() + "/" + strings.ToLower(s.orderID()) }
@@ -300,9 +302,9 @@ func (w *world) call(client *gateway.Client, s step, first int) (r call.Result, 
 		ctx, done = context.WithTimeout(ctx, s.Deadline)
 		defer done()
 	}
-	var opts []gateway.CallOption
+	opts := []gateway.CallOption{gateway.WithMerchant(s.merchant())}
 	if s.Merchant != 0 {
-		opts = append(opts, gateway.WithAPIKey(s.key()), gateway.WithMerchant(s.merchant()))
+		opts = append(opts, gateway.WithAPIKey(s.key()))
 	}
 	request := call.Order(s.orderID())
 	switch {
