@@ -35,7 +35,7 @@ func (g *Guard) Migrate(ctx context.Context) error {
 }
 
 func (g *Guard) migrate(ctx context.Context) error {
-	version, missing, err := g.missing(ctx, g.db)
+	_, missing, err := g.missing(ctx, g.db)
 	if err != nil || missing == nil {
 		return err
 	}
@@ -55,7 +55,8 @@ func (g *Guard) migrate(ctx context.Context) error {
 			return err
 		}
 	}
-	if version, missing, err = g.missing(ctx, conn); err != nil { // another process may have created some of it
+	version, missing, err := g.missing(ctx, conn) // another process may have created some of it
+	if err != nil {
 		return err
 	}
 	for _, text := range append(missing, "COMMIT") {

@@ -59,6 +59,20 @@ func TestResolve_otherOrder(t *testing.T) {
 	w.want(t, exitDone, "exist   4\n", "resolve --by anna --from", spreadsheet(t, w.listed(t, map[string]string{"0017": "exists", "0018": "exists", "'=1+1": "exists"})))
 }
 
+// Two people apply the same findings: the first recorded them, and the second is told no error. Other findings are refused.
+func TestResolve_colleague(t *testing.T) {
+	w := newSQLite(t)
+	w.loses(t, "A-1", "A-2")
+	rows := w.listed(t, map[string]string{"A-1": "exists", "A-2": "absent"})
+	for _, person := range []string{"anna", "bert"} {
+		w.want(t, exitDone, "exist   1\nabsent  1\n", "resolve --by "+person+" --from", spreadsheet(t, rows))
+	}
+	w.want(t, exitDone, "exists by anna at", "show A-1 -o csv")
+	rows[2][1] = "exists"
+	w.want(t, exitFailed, `"anna" found no invoice`, "resolve --by bert --from", spreadsheet(t, rows))
+	w.states(t, "A-1 created", "A-2 free")
+}
+
 // A file that was listed before one of its orders was sent once more is refused, and all of it.
 func TestResolve_sentOnceMore(t *testing.T) {
 	w := newSQLite(t)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,10 +19,15 @@ func (s *session) migrateCommand() *cobra.Command {
 		Long: `Creates the table, its indexes and the view for people, where they are missing, and reports which.
 Any number of processes may use the table meanwhile. With SQLite it creates the file too. Settings
 with which the database can lose orders are refused.`,
-		Example: "  gateway orders migrate",
+		Example: `  gateway orders migrate
+  gateway orders migrate --sql postgresql >migration.sql`,
 	}
+	dialect := c.Flags().String("sql", "", "print the statements for a `database` instead: postgresql, mariadb or sqlite")
 	loses := c.Flags().Bool("without-durability", false, "accept settings with which a crash loses orders, as of a cluster whose other nodes keep them")
 	return s.runs(c, 5*time.Minute, func(ctx context.Context, _ []string) error {
+		if *dialect != "" {
+			return s.printSQL(*dialect)
+		}
 		var opts []sqlguard.Option
 		if *loses {
 			opts = append(opts, sqlguard.WithoutDurability())
@@ -43,6 +49,20 @@ with which the database can lose orders are refused.`,
 			return s.write(fmt.Sprintf("the table %s is there: there is nothing to do\n", s.table))
 		}
 	})
+}
+
+// printSQL prints the statements that create the table in a database, for the tool of a DBA.
+func (s *session) printSQL(database string) error {
+	for d := sqlguard.PostgreSQL; d <= sqlguard.MariaDB; d++ {
+		if strings.EqualFold(d.String(), database) {
+			text, err := sqlguard.MigrationSQL(d, s.table, 0)
+			if err != nil {
+				return usage("--table: %w", err)
+			}
+			return s.write(text)
+		}
+	}
+	return usage("--sql is postgresql, mariadb or sqlite")
 }
 
 // seesView reports whether the view for people is there, and this user may read it.

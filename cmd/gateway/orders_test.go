@@ -378,6 +378,18 @@ func TestMigrate(t *testing.T) {
 	w.want(t, exitDone, "the table other is new, and empty", "migrate")
 }
 
+// A DBA gets the statements without a database.
+func TestMigrate_sql(t *testing.T) {
+	t.Setenv(envDB, "")
+	w := &shop{table: "orders"}
+	for database, want := range map[string]string{"postgresql": "CREATE OR REPLACE VIEW \"orders_list\" AS", "MariaDB": "ENGINE = InnoDB;\n", "sqlite": `CREATE TABLE IF NOT EXISTS "orders" (`} {
+		w.want(t, exitDone, want, "migrate --sql "+database)
+	}
+	w.want(t, exitUsage, "--sql is postgresql, mariadb or sqlite", "migrate --sql oracle")
+	w.table = "Orders"
+	w.want(t, exitUsage, "--table: ", "migrate --sql sqlite")
+}
+
 // Settings that lose orders are named, and accepted by a flag.
 func TestMigrate_settings(t *testing.T) {
 	w := newShop(t, mariaDBURL(t))
