@@ -17,7 +17,6 @@ import (
 
 	"github.com/cryptogw/gateway/gatewaytest"
 	"github.com/cryptogw/gateway/proof/internal/call"
-	"github.com/cryptogw/gateway/proof/internal/faultserver"
 )
 
 // A behavior is what the simulated gateway does with one attempt, within what net/http allows a
@@ -125,7 +124,7 @@ func (b behavior) lasts() time.Duration { return b.Before + b.After + b.Slow }
 type attempted struct {
 	step
 	first  int // attempts of earlier calls of the step
-	record *faultserver.Record
+	record *call.Record
 	epoch  int  // how often the order was cancelled before
 	sent   int  // attempts
 	read   bool // the last of them has read something of the body

@@ -23,7 +23,6 @@ import (
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/internal/testing/invariant"
 	"github.com/cryptogw/gateway/proof/internal/call"
-	"github.com/cryptogw/gateway/proof/internal/faultserver"
 )
 
 // canary is the key of every client here. No text may show it.
@@ -291,7 +290,7 @@ func (w *world) lookUp(s step) {
 
 // call makes one call of a step, and compares how it ends with what the gateway and the guard have.
 func (w *world) call(client *gateway.Client, s step, first int) (r call.Result, sent int) {
-	a := &attempted{step: s, first: first, record: &faultserver.Record{}, begun: time.Now()}
+	a := &attempted{step: s, first: first, record: &call.Record{}, begun: time.Now()}
 	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), attemptedKey{}, a))
 	defer cancel()
 	if s.Cancel > 0 {

@@ -4,408 +4,396 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"golang.org/x/net/http2"
+
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/testing/invariant"
+	"github.com/cryptogw/gateway/internal/testing/measure"
 	"github.com/cryptogw/gateway/proof/internal/call"
-	"github.com/cryptogw/gateway/proof/internal/faultserver"
 )
 
-// always is more often than any call is attempted.
-const always = 1 << 20
-
-// A fault before the whole request has left: an invoice is not sent, and what may succeed is attempted again.
-func TestFaults_connecting(t *testing.T) {
-	t.Parallel()
-	const dial, inTLS = gateway.PhaseDial, gateway.PhaseTLS
-	badTLS, badTLSUnsent := failed(inTLS, 1).over(1), unsent(inTLS, 1).over(1)
-	busy := &net.DNSError{Err: "server misbehaving", Name: "localhost", IsTemporary: true}
-	runFaults(t, inBubble, []faultCase{
-		{"looking up the host fails once", failOnce(busy), done(1, 2), done(1, 2)},
-		{"the server knows TLS 1.1 only", behindTLS(func(_ *harness, c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 }), badTLS, badTLSUnsent},
-	})
-	runFaults(t, onSockets, []faultCase{
-		{"the certificate is of an unknown authority", behindTLS(func(h *harness, _ *tls.Config) {
-			h.transport.TLSClientConfig.RootCAs = x509.NewCertPool()
-		}), badTLS, badTLSUnsent},
-		{"the connection is refused", func(h *harness) {
-			h.server.OnDial = func(ctx context.Context, _ int) error {
-				conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", "127.0.0.1:1") // nothing listens on tcpmux
-				if err == nil {
-					_ = conn.Close()
-				}
-				return err
-			}
-		}, failed(dial, 3, syscall.ECONNREFUSED).over(3), unsent(dial, 3, syscall.ECONNREFUSED).over(3)},
-		{"every TLS handshake is reset", resetHandshakes(always), failed(inTLS, 3), unsent(inTLS, 3)},
-		{"one TLS handshake is reset", resetHandshakes(1), done(1, 2), done(1, 2)},
-		{"the idle connection was reset", resetIdle, done(1, 2), done(1, 2)},
-	})
+// A fault is what a gateway does, and how a read and a create-invoice end that meet it. An end without a kind skips
+// that call.
+type fault struct {
+	name          string
+	cause         func(w *world)
+	read, invoice end
 }
 
-// A connection that was used, or that stops while the request is written.
-func TestFaults_sending(t *testing.T) {
-	t.Parallel()
-	idempotencyKey := func(h *harness) {
-		closeReused(h)
-		h.tripper = tripper(func(req *http.Request) (*http.Response, error) {
-			req = req.Clone(req.Context())
-			req.Header.Set("Idempotency-Key", "of-the-transport") // net/http believes that it may replay such a request
-			return h.transport.RoundTrip(req)
-		})
-		h.warm()
-	}
-	hold := func(c *faultserver.Conn) { c.Hold() }
+// An end is how a call ends, and what the gateway has seen of it.
+type end struct {
+	kind     string // success, the outcome of an invoice, or the type of the error of a read
+	is       error  // that the error matches, or the cause of an unknown outcome
+	attempts int    // that a *TransportError reports; 0 is not checked
+	status   int    // of the last response, by the error
+	requests int    // that arrived as a whole
+	conns    int    // that were dialed; 0 is not checked
+	exists   bool   // an invoice that is not known to the client
+}
+
+const (
+	success = "success"
+	broken  = "*TransportError"
+	garbled = "*DecodeError"
+	notSent = "not sent"
+	unknown = "unknown"
+)
+
+// done is a success after so many requests over so many connections.
+func done(requests, conns int) end { return end{kind: success, requests: requests, conns: conns} }
+
+// lost is a read without a whole response in so many attempts. Of each the whole request arrived.
+func lost(attempts int, is error) end {
+	return end{kind: broken, is: is, attempts: attempts, requests: attempts}
+}
+
+// unsure is an invoice that arrived and was created, whatever the client knows.
+func unsure(is error) end {
+	return end{kind: unknown, is: is, attempts: 1, requests: 1, conns: 1, exists: true}
+}
+
+// unsent is an invoice that was not sent in so many attempts.
+func unsent(attempts int, is error) end {
+	return end{kind: notSent, is: is, attempts: attempts, conns: attempts}
+}
+
+func (e end) at(status int) end  { e.status = status; return e }
+func (e end) over(conns int) end { e.conns = conns; return e }
+func (e end) arrived(n int) end  { e.requests = n; return e }
+
+const (
+	ok200    = "HTTP/1.1 200 OK\r\n"
+	chunked  = ok200 + "Transfer-Encoding: chunked\r\n\r\n"
+	gzipped  = "Content-Encoding: gzip\r\n"
+	password = "hunter2-and-more"
+
+	small, large = 16 << 20, 160 << 20 // bytes that a call may allocate
+)
+
+// TestFaults has a gateway cause each fault, under a client with a transport of the caller's and with a middleware around it.
+func TestFaults(t *testing.T) {
 	ended := context.DeadlineExceeded
-	runFaults(t, inBubble, []faultCase{
-		{"the server has closed the idle connection", func(h *harness) {
-			h.server.Handler = faultserver.OneRequest(h.respondAfterWarming)
-			h.warm()
-			synctest.Wait() // until the client has seen the end of the connection
+	busy := &net.DNSError{Err: "server misbehaving", Name: "localhost", IsTemporary: true}
+	refused := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+	for _, f := range []fault{
+		{"there is none", func(*world) {}, done(1, 1), done(1, 1)},
+		{"looking up the host fails once", func(w *world) { w.failDials(1, busy) }, done(1, 2), done(1, 2)},
+		{"every connection is refused", func(w *world) { w.failDials(9, refused) }, lost(3, refused).arrived(0), unsent(3, refused)},
+		{"the certificate is of an unknown authority", func(w *world) {
+			w.secure()
+			w.transport.TLSClientConfig.RootCAs = x509.NewCertPool()
+		}, lost(1, nil).arrived(0).over(1), unsent(1, nil)},
+		{"one TLS handshake is cut", func(w *world) {
+			w.secure()
+			w.first(func(p *peer) { _, _ = p.Read(make([]byte, 1)) })
 		}, done(1, 2), done(1, 2)},
-		{"the header cannot be written to the idle connection", func(h *harness) {
-			h.transport.WriteBufferSize = 16 // the header leaves before the body is read
-			h.server.Handler = faultserver.OneRequest(func(c *faultserver.Conn) {
-				h.respondAfterWarming(c)
-				c.Hold()
+
+		{"an idle connection was closed", func(w *world) { w.used(func(*peer) {}) }, done(1, 2), done(1, 2)},
+		{"a used connection is closed after the whole request", func(w *world) { w.used(func(p *peer) { p.request() }) }, done(2, 2), done(1, 2)},
+		{"the used connection of a RoundTripper that adds Idempotency-Key is closed after the whole request", func(w *world) {
+			w.used(func(p *peer) { p.request(); w.commit() })
+			w.trip = tripper(func(req *http.Request) (*http.Response, error) {
+				req = req.Clone(req.Context())
+				req.Header.Set("Idempotency-Key", "of the RoundTripper") // net/http believes that it may replay such a request
+				return w.transport.RoundTrip(req)
 			})
-			first := h.breaking()
-			h.warm()
-			first().Arm(faultserver.Break{Up: 0, Down: faultserver.Unlimited, Manner: faultserver.WriteError})
-		}, done(1, 2), done(1, 2)},
-		{"the reused connection is closed after the whole request, which net/http replays if it is a read", func(h *harness) {
-			closeReused(h)
-			h.warm()
-		}, done(2, 2), done(1, 2)},
-		{"the reused connection of a RoundTripper that adds Idempotency-Key is closed after the whole request", idempotencyKey, expectation{}, unsure("").committed().over(1)},
-		{"every connection is cut within the header", func(h *harness) {
-			h.server.Handler = (*faultserver.Conn).Hold
-			h.server.WrapClient = func(conn net.Conn, _ int) net.Conn {
-				breaking := faultserver.NewBreakingConn(conn, func() {})
-				breaking.Arm(faultserver.Break{Up: 20, Down: faultserver.Unlimited, Manner: faultserver.WriteError})
-				return breaking
-			}
-		}, failed("", 3).over(3), unsent(gateway.PhaseWrite, 3).over(3)},
-		{"the server does not even read the header", func(h *harness) { h.server.Handler = (*faultserver.Conn).Stop }, failed("", 3, ended), unsent(gateway.PhaseWrite, 3, ended)},
-		{"the server does not read the body", func(h *harness) {
-			h.server.Handler = func(c *faultserver.Conn) {
-				var header []byte
-				for one := make([]byte, 1); !bytes.HasSuffix(header, []byte("\r\n\r\n")); header = append(header, one...) {
-					if _, err := c.Read(one); err != nil {
-						return
+		}, end{}, unsure(nil)},
+		{"the response to another request comes first on a used connection", func(w *world) {
+			w.used(func(p *peer) {
+				_, _ = p.reader.Peek(1)
+				p.send(ok(call.Enveloped(strings.ReplaceAll(call.WithdrawalResult, call.WithdrawalID, "another"))))
+				p.request()
+			})
+		}, end{kind: garbled, is: gateway.ErrResponseMismatch, requests: 1}.over(1), done(1, 2)},
+
+		{"there is no response", func(w *world) { w.each(func(p *peer) { w.commit(); <-w.over }) }, lost(3, ended), unsure(ended)},
+		{"the caller cancels while he waits", func(w *world) { w.each(func(p *peer) { w.commit(); w.cancel(); <-w.over }) }, lost(1, context.Canceled), unsure(ended)},
+		{"the caller's deadline passes while he waits", func(w *world) {
+			w.ctx, w.cancel = context.WithTimeout(w.ctx, short)
+			w.each(func(p *peer) { w.commit(); <-w.over })
+		}, lost(1, ended), unsure(ended)},
+
+		{"101 to a request that asked for no upgrade", answers("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n"), lost(1, nil).at(101), unsure(nil).at(101)},
+		{"an informational response comes first", func(w *world) {
+			w.each(func(p *peer) { w.commit(); p.send("HTTP/1.1 103 Early Hints\r\n\r\n" + ok(w.body())) })
+		}, done(1, 1), done(1, 1)},
+		{"the response is not HTTP", answers("SSH-2.0-OpenSSH_9.6\r\n\r\n"), lost(3, nil), unsure(nil)},
+		{"a redirect to another host", answers("HTTP/1.1 307 Elsewhere\r\nLocation: http://evil.test/steal\r\nContent-Length: 0\r\n\r\n"), lost(1, gateway.ErrRedirect).at(307), unsure(gateway.ErrRedirect).at(307)},
+		{"a redirect to a text that is no URL", answers("HTTP/1.1 302 Elsewhere\r\nLocation: http://[::1\r\nContent-Length: 0\r\n\r\n"), lost(1, gateway.ErrRedirect).at(302), unsure(gateway.ErrRedirect).at(302)},
+
+		{"the length of a chunk is no number", answers(chunked + "xyz\r\n{"), lost(3, nil).at(200), unsure(nil).at(200)},
+		{"a body of unknown length is cut", func(w *world) {
+			w.each(func(p *peer) { w.commit(); p.send("HTTP/1.0 200 OK\r\n\r\n" + w.body()[:70]) })
+		}, end{kind: garbled, requests: 1}, unsure(nil).at(200)},
+		{"a body is cut once", func(w *world) {
+			w.each(func(p *peer) {
+				response := ok(w.body())
+				if p.number == 1 {
+					response = response[:len(response)-9]
+				}
+				w.commit()
+				p.send(response)
+			})
+		}, done(2, 2), unsure(io.ErrUnexpectedEOF).at(200)},
+		{"a compressed body is cut", answers(ok200 + gzipped + "\r\n" + packed("{", 1)[:500]), lost(3, io.ErrUnexpectedEOF).at(200), unsure(io.ErrUnexpectedEOF).at(200)},
+		{"a body is labelled gzip and is not", answers(ok200 + gzipped + "Content-Length: 20\r\n\r\n" + strings.Repeat("{}", 10)), end{kind: garbled, is: gzip.ErrHeader, requests: 3}, unsure(gzip.ErrHeader).at(200)},
+		{"a body has no end", floods(chunked, "1\r\n{\r\n"+strings.Repeat("1000\r\n"+strings.Repeat("a", 4096)+"\r\n", 16)), lost(1, gateway.ErrResponseTooLarge).at(200), unsure(gateway.ErrResponseTooLarge).at(200)},
+		{"a body trickles", func(w *world) {
+			w.each(func(p *peer) {
+				w.commit()
+				for p.send(ok200 + "\r\n{"); p.send(" "); time.Sleep(time.Second) {
+				}
+			})
+		}, lost(3, ended).at(200), unsure(ended).at(200)},
+
+		{"a gzip bomb in a field that is not read", costs(large, answers(ok200+gzipped+"\r\n"+packed(`{"x":`, 100))), lost(1, gateway.ErrResponseTooLarge).at(200), unsure(gateway.ErrResponseTooLarge).at(200)},
+		{"a million braces", costs(2*small, answers(ok(strings.Repeat(`{"a":`, 1_000_000)))), end{kind: garbled, requests: 1}, unsure(nil).at(200)},
+		{"a list of a million where a record should be", costs(large, answers(ok(call.Enveloped("["+strings.Repeat("{},", 1_000_000)+"{}]")))), end{kind: garbled, requests: 1}, unsure(nil).at(200)},
+		{"a password and many URLs for a length", costs(small, answers(ok200+"Content-Length: http://user:"+password+"@host/ "+strings.Repeat("://", 80_000)+"\r\n\r\n")), lost(3, nil), unsure(nil)},
+
+		{"HTTP/2: there is none", func(w *world) { w.speakHTTP2(func(*frames, stage, uint32) bool { return true }) }, done(1, 1), done(1, 1)},
+		{"HTTP/2: each stream is refused, although the invoice was created", func(w *world) {
+			w.speakHTTP2(func(c *frames, now stage, stream uint32) bool {
+				return now != committed || c.WriteRSTStream(stream, http2.ErrCodeRefusedStream) != nil
+			})
+		}, lost(3, nil).arrived(9), unsure(nil)},
+	} {
+		t.Run(f.name, func(t *testing.T) {
+			for name, want := range map[string]end{"read": f.read, "create-invoice": f.invoice} {
+				for _, middleware := range []bool{false, true} {
+					if want.kind != "" {
+						t.Run(fmt.Sprintf("%s, middleware %v", name, middleware), func(t *testing.T) {
+							synctest.Test(t, func(t *testing.T) { f.meet(t, name != "read", middleware, want) })
+						})
 					}
 				}
-				c.Stop()
-			}
-		}, expectation{}, unsure("", ended).over(1).after(0)},
-		{"the server never responds", oneRequest(func(*harness, *faultserver.Conn) {}, hold), failed(gateway.PhaseWait, 3, ended), unsure(gateway.PhaseWait, ended)},
-		{"the caller cancels while waiting", oneRequest(func(h *harness, _ *faultserver.Conn) { h.cancel() }, hold), failed(gateway.PhaseWait, 1, context.Canceled), unsure(gateway.PhaseWait, ended)},
-		{"the caller's deadline passes while waiting", func(h *harness) {
-			h.ctx, h.cancel = context.WithTimeout(h.ctx, 5*time.Second)
-			h.Cleanup(h.cancel)
-			oneRequest(func(*harness, *faultserver.Conn) {}, hold)(h)
-		}, failed(gateway.PhaseWait, 1, ended), unsure(gateway.PhaseWait, ended)},
-	})
-}
-
-const (
-	earlyHints  = "HTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload\r\n\r\n"
-	okHead      = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
-	chunkedHead = okHead + "Transfer-Encoding: chunked\r\n\r\n"
-)
-
-// A response that is none, or is not the service's. The meaning of each status is tested by TestClient_EveryStatus.
-func TestFaults_responding(t *testing.T) {
-	t.Parallel()
-	redirected := func(status int) (read, write expectation) {
-		return failed("", 1, gateway.ErrRedirect).at(status).over(1).after(1), unsure("", gateway.ErrRedirect).at(status).over(1)
-	}
-	cases := []faultCase{
-		{"101 to a request that asked for no upgrade", sendEach("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n"), failed("", 1).at(101).after(1).over(1), unsure("").at(101).over(1)},
-		{"103 before a success", oneRequest(func(h *harness, c *faultserver.Conn) {
-			c.Send(earlyHints)
-			h.respond(c)
-		}), done(1, 0), done(1, 0)},
-		{"the response is not HTTP", sendEach("SSH-2.0-OpenSSH_9.6\r\n\r\n"), failed(gateway.PhaseWait, 3), unsure(gateway.PhaseWait)},
-	}
-	for name, header := range map[string]string{
-		"a redirect to another host": "Location: http://evil.test/steal", "a redirect to itself": "Location: http://" + call.Host + "/",
-		"a redirect to a text that is no URL": "Location: http://[::1",
-	} {
-		for _, status := range []int{300, 303, 307} {
-			read, write := redirected(status)
-			cases = append(cases, faultCase{fmt.Sprintf("%s, %d", name, status), sendEach(faultserver.Response(status, "", header)), read, write})
-		}
-	}
-	read, write := redirected(307)
-	cases = append(cases, faultCase{"307 from https to http on the same host", func(h *harness) {
-		h.server.Handler = faultserver.Secure(h.trust(), faultserver.OneRequest(func(c *faultserver.Conn) {
-			c.Send(faultserver.Response(307, "", "Location: http://127.0.0.1/"))
-		}))
-	}, read, write})
-	runFaults(t, inBubble, cases)
-}
-
-// A body that breaks, stops, does not end or is damaged. The invoice exists.
-func TestFaults_body(t *testing.T) {
-	t.Parallel()
-	const begun = `{"message":"Operation was successful.","result":{"x":"`
-	cut, lost := failed(gateway.PhaseRead, 3).at(200), unsure(gateway.PhaseRead).at(200).committed()
-	tooLarge, lostToo := failed(gateway.PhaseRead, 1, gateway.ErrResponseTooLarge).at(200), unsure(gateway.PhaseRead, gateway.ErrResponseTooLarge).at(200).committed()
-	unread, notUnderstood := undecoded(3), unsure("").at(200).committed()
-	text := func(format func(h *harness) string) func(*harness) {
-		return commitAndWrite(func(h *harness, w io.Writer) { _, _ = io.WriteString(w, format(h)) })
-	}
-	packed := func(damage func(packed []byte) []byte) func(*harness) {
-		return text(func(h *harness) string {
-			return faultserver.Response(200, string(damage([]byte(faultserver.Gzip(h.body(), 0)))), "Content-Encoding: gzip")
-		})
-	}
-	runFaults(t, inBubble, []faultCase{
-		{"the body of unknown length is cut", text(func(h *harness) string { return "HTTP/1.0 200 OK\r\n\r\n" + h.body()[:70] }), undecoded(anyNumber), notUnderstood},
-		{"the length of a chunk is no number", text(func(*harness) string { return chunkedHead + "xyz\r\n{" }), cut, lost},
-		{"the body is cut once, and then whole", oneRequest(func(h *harness, c *faultserver.Conn) {
-			h.commit()
-			response := faultserver.Response(200, h.body())
-			if c.Number == 1 {
-				response = response[:len(response)-1-rand.IntN(len(h.body()))]
-			}
-			c.Send(response)
-		}), done(2, 0), lost},
-
-		{"the body has no end", commitAndWrite(endless("200 OK", begun)), tooLarge, lostToo},
-		{"a small body decompresses to one without end", commitAndWrite(func(h *harness, w io.Writer) {
-			_, _ = io.WriteString(w, strings.Replace(chunkedHead, "\r\n\r\n", "\r\nContent-Encoding: gzip\r\n\r\n", 1))
-			fill(gzip.NewWriter(faultserver.ChunkWriter{Writer: w}), begun)
-		}), tooLarge, lostToo},
-
-		{"the body is labelled gzip and is not", text(func(h *harness) string { return faultserver.Response(200, h.body(), "Content-Encoding: gzip") }), unread, unsure("", gzip.ErrHeader).at(200).committed()},
-		{"the compressed body is damaged at its end", packed(func(packed []byte) []byte {
-			packed[len(packed)-6] ^= 0xff // in the checksum
-			return packed
-		}), unread, unsure("", gzip.ErrChecksum).at(200).committed()},
-		{"the compressed body is damaged in the middle", packed(func(packed []byte) []byte {
-			copy(packed[10:], bytes.Repeat([]byte{0xff}, 20))
-			return packed
-		}), unread, notUnderstood},
-		{"the compressed body is cut", packed(func(packed []byte) []byte { return packed[:len(packed)-12] }), cut, lost},
-	})
-}
-
-const (
-	small = 8 << 20   // bytes for a response that is refused at its beginning, in three attempts
-	large = 160 << 20 // for a body that is read up to the limit of 8 MiB
-)
-
-// Responses that cost as much as they can: what a call allocates for them is bounded, and nothing is left behind.
-func TestHostile(t *testing.T) {
-	const gzipped, password = "Content-Encoding: gzip\r\n", "hunter2-and-more"
-	body := call.Enveloped(call.WithdrawalResult)
-	sized := func(body string) string { return faultserver.WithLength(okHead, body) }
-	trickle := func(head string) faultserver.Handler {
-		return faultserver.OneRequest(func(c *faultserver.Conn) { faultserver.Trickle(c, head, 5*time.Millisecond) })
-	}
-	closing := func(response string) faultserver.Handler {
-		return faultserver.OneRequest(func(c *faultserver.Conn) { c.Send(response) })
-	}
-	notUnderstood, lost := unsure("").at(200), unsure(gateway.PhaseWait)
-	noHeader, badHeader := failed(gateway.PhaseWait, 0).after(1), failed(gateway.PhaseWait, 3)
-	refusal, refusedOrder := apiError(404, 1), unsure("").at(404) // its body is not known
-	late := context.DeadlineExceeded
-	many, account := strings.Repeat("://", 80_000), "http://user:"+password+"@host/ "
-	quoted := func(response string) func(*harness) { // net/http quotes a response that is not HTTP as a whole
-		return func(h *harness) {
-			h.policy.MaxAttempts, h.secrets = 1, []string{password}
-			sendEach(response)(h)
-		}
-	}
-	check := call.Leftovers(t)
-	for _, row := range []hostileCase{
-		{"many URLs for a protocol", quoted(many + " 200 OK\r\n\r\n"), noHeader, lost, small},
-		{"many passwords for a status", quoted("HTTP/1.1 " + strings.Repeat(account, 5000) + "\r\n\r\n"), noHeader, lost, small},
-		{"a password and many URLs for a length", quoted(okHead + "Content-Length: " + account + many + "\r\n\r\n"), noHeader, lost, small},
-		{"a gzip bomb in a field that is not read", sendEach(faultserver.WithLength(okHead+gzipped, faultserver.Gzip(`{"x":`, 100))), failed(gateway.PhaseRead, 1, gateway.ErrResponseTooLarge).at(200), unsure(gateway.PhaseRead, gateway.ErrResponseTooLarge).at(200), large},
-		{"a gzip bomb under a status of a refusal", sendEach(faultserver.WithLength("HTTP/1.1 404 Not Found\r\n"+gzipped, faultserver.Gzip(`{"message":"`, 100))), refusal, refusedOrder, small},
-		{"a million braces", sendEach(sized(strings.Repeat(`{"a":`, 1_000_000))), undecoded(1), notUnderstood, 2 * small},
-		{"a million brackets within the result", sendEach(sized(`{"result":` + strings.Repeat(`[`, 1_000_000))), undecoded(1), notUnderstood, small},
-		{"a list of a million where a record should be", sendEach(sized(`{"message":"Operation was successful.","result":[` + strings.Repeat("{},", 1_000_000) + `{}]}`)), undecoded(1), notUnderstood, large},
-		{"a header that never ends", meets(flood("HTTP/1.1 200 OK\r\nX-Long: ", strings.Repeat("h", 1000))), noHeader, lost, small},
-		{"headers that never end", meets(flood("HTTP/1.1 200 OK\r\n", "X-One: more\r\n")), noHeader, lost, small},
-		{"a status line that never ends", meets(flood("HTTP/1.1 200 ", "OK")), noHeader, lost, small},
-		{"informational responses that never end", meets(flood("", earlyHints)), noHeader.after(anyNumber), lost, small},
-		{"a body that trickles", slowly(trickle(okHead + "\r\n{")), failed(gateway.PhaseRead, 3, late).at(200), unsure(gateway.PhaseRead, late).at(200), small},
-		{"two Content-Lengths", meets(closing(okHead + "Content-Length: 5\r\nContent-Length: 6\r\n\r\n" + body)), badHeader, lost, small},
-		{"a chunk of a size beyond belief", meets(closing(chunkedHead + "ffffffffffffffff0\r\n" + body)), failed(gateway.PhaseRead, 3).at(200), unsure(gateway.PhaseRead).at(200), small},
-	} {
-		row.run(t, onSockets)
-	}
-	check()
-}
-
-// A hostileCase is a faultCase with a bound of the memory that the call may allocate.
-type hostileCase struct {
-	name        string
-	setup       func(*harness)
-	read, write expectation
-	memory      uint64
-}
-
-func (c hostileCase) run(t *testing.T, at place) {
-	faultCase{c.name, func(h *harness) {
-		h.memory, h.transport.MaxResponseHeaderBytes = c.memory, 256<<10
-		c.setup(h)
-	}, c.read, c.write}.run(t, at, func(*testing.T) {}) // what runs beside it allocates, too
-}
-
-// flood sends a beginning, and then more of the same without end.
-func flood(head, more string) faultserver.Handler {
-	return faultserver.OneRequest(func(c *faultserver.Conn) { faultserver.Flood(c, head, more) })
-}
-
-// meets makes a server of a handler.
-func meets(handler faultserver.Handler) func(*harness) {
-	return func(h *harness) { h.server.Handler = handler }
-}
-
-// slowly is meets for responses that end with their attempts.
-func slowly(handler faultserver.Handler) func(*harness) {
-	return func(h *harness) {
-		h.policy.AttemptTimeout, h.policy.InvoiceTimeout = 4*short, 4*short
-		h.server.Handler = handler
-	}
-}
-
-// oneRequest reads one request of each connection, does something and closes it.
-func oneRequest(fault func(h *harness, c *faultserver.Conn), then ...func(*faultserver.Conn)) func(*harness) {
-	return func(h *harness) {
-		h.server.Handler = faultserver.OneRequest(func(c *faultserver.Conn) {
-			fault(h, c)
-			for _, do := range then {
-				do(c)
 			}
 		})
 	}
 }
 
-// commitAndWrite reads each request, commits, writes a response and closes the connection.
-func commitAndWrite(response func(h *harness, w io.Writer)) func(*harness) {
-	return oneRequest(func(h *harness, c *faultserver.Conn) {
-		h.commit()
-		response(h, c)
-	})
-}
-
-// endless writes a response with a body that begins so and has no end.
-func endless(status, begun string) func(h *harness, w io.Writer) {
-	return func(_ *harness, w io.Writer) {
-		_, _ = io.WriteString(w, strings.Replace(chunkedHead, "200 OK", status, 1))
-		fill(faultserver.ChunkWriter{Writer: w}, begun)
+// meet makes the call that the fault is for.
+func (f fault) meet(t *testing.T, invoice, middleware bool, want end) {
+	w := newWorld(t, invoice)
+	f.cause(w)
+	if middleware {
+		w.options = append(w.options, gateway.WithMiddleware(func(next http.RoundTripper) http.RoundTripper { return tripper(next.RoundTrip) }))
+	}
+	r := w.call()
+	seen := w.Seen()
+	if invoice {
+		assert.Empty(t, r.Violations())
+		assert.Equal(t, want.exists || want.kind == success, seen.Commits == 1)
+	} else {
+		assert.Empty(t, seen.Violations)
+		assert.Empty(t, invariant.Broken(w.read, r.Err))
+		assert.True(t, r.Err != nil || w.read.WithdrawRequestID == call.WithdrawalID)
+	}
+	assert.Equal(t, want.requests, seen.Requests, "requests that arrived as a whole")
+	assert.True(t, want.conns == 0 || want.conns == len(w.dialed()), "%d connections", len(w.dialed()))
+	assert.NotContains(t, fmt.Sprintf("%v %+v %#v", r.Err, r.Err, r.Err), password)
+	assert.Less(t, len(fmt.Sprint(r.Err)), 16<<10)
+	if w.memory > 0 {
+		assert.Less(t, w.cost, w.memory, "bytes that the call has allocated")
+	}
+	assert.Equal(t, want.kind, kindOf(r.Err, invoice), "%v", r.Err)
+	err := r.Err
+	if lost, ok := errors.AsType[*gateway.OutcomeUnknownError](err); ok {
+		assert.Equal(t, want.status, lost.StatusCode)
+		assert.False(t, lost.SentAt.IsZero())
+		assert.False(t, gateway.SafeToRetry(err))
+		err = lost.Cause
+	}
+	assert.True(t, want.is == nil || errors.Is(err, want.is), "%v", err)
+	if failure, ok := errors.AsType[*gateway.TransportError](err); ok {
+		assert.Equal(t, want.status, failure.LastStatus)
+		assert.True(t, want.attempts == 0 || want.attempts == failure.Attempts, "%d attempts: %v", failure.Attempts, failure)
 	}
 }
 
-// fill writes start, and then more until nobody reads any longer.
-func fill(w io.Writer, start string) { faultserver.Flood(w, start, strings.Repeat("a", 4<<10)) }
+// kindOf names how a call ended.
+func kindOf(err error, invoice bool) string {
+	switch {
+	case err == nil:
+		return success
+	case invoice:
+		return gateway.OutcomeOf(err).String()
+	default:
+		return strings.Replace(fmt.Sprintf("%T", err), "gateway.", "", 1)
+	}
+}
 
-// sendEach sends the same bytes in response to each request, and commits nothing.
-func sendEach(response string) func(*harness) { return meets(faultserver.Respond(response)) }
+// A world is a client, a gateway, and the network between them.
+type world struct {
+	network
+	isInvoice bool
+	transport *http.Transport
+	trip      http.RoundTripper // instead of transport, if it is set
+	base      string
+	options   []gateway.Option
+	ctx       context.Context
+	cancel    context.CancelFunc
+	warms     bool   // a read before the call leaves an idle connection
+	memory    uint64 // bytes that the call may allocate; 0 is not checked
 
-// closeReused responds to the first request of the first connection, and commits the second without a response.
-func closeReused(h *harness) {
-	h.server.Handler = func(c *faultserver.Conn) {
-		if _, whole := c.ReadRequest(); !whole {
+	read *gateway.Withdrawal
+	cost uint64
+}
+
+func newWorld(t *testing.T, isInvoice bool) *world {
+	w := &world{isInvoice: isInvoice, base: "http://" + call.Host, network: network{over: make(chan struct{})}}
+	w.each(func(p *peer) { w.commit(); p.send(ok(w.body())) })
+	w.transport = &http.Transport{DialContext: w.DialContext}
+	w.ctx, w.cancel = context.WithCancel(t.Context())
+	return w
+}
+
+// call makes the call, and waits until nothing of it is left. Of a read, the result has the error only.
+func (w *world) call() (r call.Result) {
+	caller := &http.Client{Transport: w.transport}
+	if w.trip != nil {
+		caller.Transport = w.trip
+	}
+	client, err := gateway.New(w.base+"/merchant", canary, append(w.options, gateway.WithHTTPClient(caller))...)
+	if err != nil {
+		w.Violation("%v", err)
+	}
+	if w.warms {
+		if _, err := client.Withdrawal(w.ctx, call.WithdrawalID); err != nil {
+			w.Violation("the read before: %v", err)
+		}
+		synctest.Wait()
+		w.Reset()
+	}
+	began := time.Now()
+	w.cost = measure.Allocated(func() {
+		if w.isInvoice {
+			r = call.Create(w.ctx, client, call.Target, &w.Record)
+		} else {
+			w.read, r.Err = client.Withdrawal(w.ctx, call.WithdrawalID)
+		}
+	})
+	if took := time.Since(began); took > 3*time.Minute+5*time.Second {
+		w.Violation("it took %v", took)
+	}
+	w.cancel()
+	w.settle(client, w.transport)
+	return r
+}
+
+// commit creates the invoice, if the call is for one.
+func (w *world) commit() {
+	if w.isInvoice {
+		w.Committed()
+	}
+}
+
+// body is the body of a success.
+func (w *world) body() string {
+	if w.isInvoice {
+		return call.Enveloped(call.InvoiceResult(call.Target))
+	}
+	return call.Enveloped(call.WithdrawalResult)
+}
+
+// each has the gateway read a request of each connection, and close the connection when respond returns.
+func (w *world) each(respond func(p *peer)) {
+	w.serve = func(p *peer) {
+		if p.request() {
+			respond(p)
+		}
+	}
+}
+
+// first has the gateway do something else on the first connection.
+func (w *world) first(do func(p *peer)) {
+	others := w.serve
+	w.serve = func(p *peer) {
+		if p.number == 1 {
+			do(p)
 			return
 		}
-		h.respondAfterWarming(c)
-		if _, whole := c.ReadRequest(); whole && c.Number == 1 {
-			h.commit()
-		}
+		others(p)
 	}
 }
 
-// respondAfterWarming responds to the read of warm, which is the first request of the first connection, and then
-// to the call.
-func (h *harness) respondAfterWarming(c *faultserver.Conn) {
-	if c.Number == 1 {
-		c.Send(faultserver.Response(201, call.Enveloped(call.WithdrawalResult)))
-		return
-	}
-	h.respond(c)
-}
-
-// failOnce fails the first dial.
-func failOnce(err error) func(*harness) {
-	return func(h *harness) {
-		h.server.OnDial = func(_ context.Context, number int) error {
-			if number > 1 {
-				return nil
-			}
-			return err
-		}
-	}
-}
-
-// behindTLS is a server without a fault behind TLS, but for the change.
-func behindTLS(change func(*harness, *tls.Config)) func(*harness) {
-	return func(h *harness) {
-		config := h.trust()
-		change(h, config)
-		h.server.Handler = faultserver.Secure(config, h.succeed)
-	}
-}
-
-// resetHandshakes resets so many connections within the ClientHello.
-func resetHandshakes(times int) func(*harness) {
-	return func(h *harness) {
-		config := h.trust()
-		h.server.Handler = func(c *faultserver.Conn) {
-			if c.Number > times {
-				faultserver.Secure(config, h.succeed)(c)
-				return
-			}
-			_, _ = c.Read(make([]byte, 1))
-			c.Reset()
-		}
-	}
-}
-
-// resetIdle resets the first connection after its first response, and waits until the client has seen that.
-func resetIdle(h *harness) {
-	seen := make(chan struct{})
-	h.server.Handler = faultserver.OneRequest(func(c *faultserver.Conn) {
-		h.respondAfterWarming(c)
-		if c.Number == 1 {
-			c.Reset()
+// used has a read use the first connection before the call. Then something else happens to it.
+func (w *world) used(then func(p *peer)) {
+	w.warms = true
+	w.first(func(p *peer) {
+		if p.request() && p.send(ok(call.Enveloped(call.WithdrawalResult))) {
+			then(p)
 		}
 	})
-	h.server.WrapClient = func(conn net.Conn, number int) net.Conn {
-		if number > 1 {
-			return conn
+}
+
+// failDials fails so many dials.
+func (w *world) failDials(n int, err error) {
+	w.dials = func(number int) error {
+		if number <= n {
+			return err
 		}
-		return &watchedConn{Conn: conn, closed: sync.OnceFunc(func() { close(seen) })}
+		return nil
 	}
-	h.warm()
-	<-seen
 }
 
-// A watchedConn reports that the client has closed it.
-type watchedConn struct {
-	net.Conn
-	closed func()
+// secure puts the gateway behind TLS.
+func (w *world) secure() {
+	w.base = "https://" + call.Host
+	w.transport.TLSClientConfig = clientTLS()
+	plain := w.serve
+	w.serve = func(p *peer) {
+		plain(p.secure())
+	}
 }
 
-func (c *watchedConn) Close() error {
-	defer c.closed()
-	return c.Conn.Close()
+// answers has the gateway create the invoice, send the same text in response to each request, and close the connection.
+func answers(text string) func(*world) {
+	return func(w *world) { w.each(func(p *peer) { w.commit(); p.send(text) }) }
+}
+
+// floods has the gateway begin a response, and send more of the same without end.
+func floods(begin, more string) func(*world) {
+	return func(w *world) {
+		w.each(func(p *peer) {
+			w.commit()
+			for p.send(begin); p.send(more); {
+			}
+		})
+	}
+}
+
+// costs bounds what a call may allocate.
+func costs(memory uint64, cause func(*world)) func(*world) {
+	return func(w *world) { w.memory = memory; cause(w) }
+}
+
+// ok is a response of 200 with a body.
+func ok(body string) string {
+	return fmt.Sprintf("%sContent-Length: %d\r\n\r\n%s", ok200, len(body), body)
+}
+
+// packed compresses a text and so many megabytes of spaces.
+func packed(text string, megabytes int) string {
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, _ = io.WriteString(w, text)
+	for range megabytes {
+		_, _ = w.Write(bytes.Repeat([]byte(" "), 1<<20))
+	}
+	_ = w.Close()
+	return out.String()
 }

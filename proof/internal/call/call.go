@@ -15,7 +15,6 @@ import (
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/internal/testing/invariant"
-	"github.com/cryptogw/gateway/proof/internal/faultserver"
 )
 
 // What the servers of the proof and their clients agree on.
@@ -72,18 +71,18 @@ type Result struct {
 	Invoice  *gateway.Invoice
 	Err      error
 	Response *gateway.Response // nil when it was not asked for
-	Record   *faultserver.Record
+	Record   *Record
 
 	Repeatable bool // the gateway returns the first invoice of a repeated order, which is sent again
 }
 
 // Create makes the call that all of this is about.
-func Create(ctx context.Context, client *gateway.Client, id string, record *faultserver.Record, opts ...gateway.CallOption) Result {
+func Create(ctx context.Context, client *gateway.Client, id string, record *Record, opts ...gateway.CallOption) Result {
 	return Send(ctx, client, Order(id), record, opts...)
 }
 
 // Send is Create for a request.
-func Send(ctx context.Context, client *gateway.Client, request gateway.InvoiceRequest, record *faultserver.Record, opts ...gateway.CallOption) Result {
+func Send(ctx context.Context, client *gateway.Client, request gateway.InvoiceRequest, record *Record, opts ...gateway.CallOption) Result {
 	r := Result{Order: request.OrderID, Response: &gateway.Response{}, Record: record}
 	if !Returns(func() {
 		r.Invoice, r.Err = client.CreateInvoice(ctx, request, append(opts, gateway.WithResponse(r.Response))...)
@@ -158,7 +157,7 @@ func (r Result) Violations() []string {
 }
 
 // brokenInvoice returns the further rules that a create-invoice has broken, by what a server has seen.
-func brokenInvoice(seen faultserver.Seen, err error, repeatable bool) (broken []string) {
+func brokenInvoice(seen Seen, err error, repeatable bool) (broken []string) {
 	outcome := gateway.OutcomeOf(err)
 	_, isDecode := err.(*gateway.DecodeError) //nolint:errorlint // one within an unknown outcome is right
 	for _, rule := range []struct {

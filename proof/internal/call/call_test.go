@@ -10,7 +10,6 @@ import (
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/gatewaytest"
-	"github.com/cryptogw/gateway/proof/internal/faultserver"
 )
 
 // Each of these is found when it is broken, or it proves nothing.
@@ -25,20 +24,20 @@ func TestBrokenInvoice(t *testing.T) {
 	notSent, unknown := &gateway.ArgumentError{}, &gateway.OutcomeUnknownError{}
 	for _, tt := range []struct {
 		name string
-		seen faultserver.Seen
+		seen Seen
 		err  error
 		want string
 	}{
-		{"a success", faultserver.Seen{Commits: 1, Bodies: 1, BodyBytes: 9}, nil, ""},
-		{"an unknown invoice", faultserver.Seen{Commits: 1, Bodies: 1, BodyBytes: 9}, unknown, ""},
-		{"a refusal", faultserver.Seen{Bodies: 1, BodyBytes: 9}, rejected, ""},
-		{"not sent", faultserver.Seen{}, notSent, ""},
-		{"two invoices", faultserver.Seen{Commits: 2, Bodies: 1}, nil, "created twice"},
-		{"two bodies", faultserver.Seen{Commits: 1, Bodies: 2}, nil, "sent twice"},
-		{"a success of nothing", faultserver.Seen{Bodies: 1}, nil, "without one invoice"},
-		{"a byte of what was not sent", faultserver.Seen{BodyBytes: 1}, notSent, "a byte of the body arrived"},
-		{"an invoice that was rejected", faultserver.Seen{Commits: 1, Bodies: 1}, rejected, "an invoice exists"},
-		{"not understood, and not unknown", faultserver.Seen{Bodies: 1}, &gateway.DecodeError{}, "was not understood"},
+		{"a success", Seen{Commits: 1, Bodies: 1, BodyBytes: 9}, nil, ""},
+		{"an unknown invoice", Seen{Commits: 1, Bodies: 1, BodyBytes: 9}, unknown, ""},
+		{"a refusal", Seen{Bodies: 1, BodyBytes: 9}, rejected, ""},
+		{"not sent", Seen{}, notSent, ""},
+		{"two invoices", Seen{Commits: 2, Bodies: 1}, nil, "created twice"},
+		{"two bodies", Seen{Commits: 1, Bodies: 2}, nil, "sent twice"},
+		{"a success of nothing", Seen{Bodies: 1}, nil, "without one invoice"},
+		{"a byte of what was not sent", Seen{BodyBytes: 1}, notSent, "a byte of the body arrived"},
+		{"an invoice that was rejected", Seen{Commits: 1, Bodies: 1}, rejected, "an invoice exists"},
+		{"not understood, and not unknown", Seen{Bodies: 1}, &gateway.DecodeError{}, "was not understood"},
 	} {
 		broken := strings.Join(brokenInvoice(tt.seen, tt.err, false), "; ")
 		assert.Contains(t, broken, tt.want, tt.name)

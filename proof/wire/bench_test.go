@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -23,16 +24,16 @@ func BenchmarkInvoice(b *testing.B) {
 			w.WriteHeader(http.StatusCreated)
 			_, _ = io.WriteString(w, call.Enveloped(call.InvoiceResult(call.OrderIn(body))))
 		}))
-		server.EnableHTTP2, server.TLS = proto == "HTTP/2", certificate().Server()
+		server.EnableHTTP2, server.TLS = proto == "HTTP/2", serverTLS()
 		server.StartTLS()
 		b.Cleanup(server.Close)
-		transport := &http.Transport{TLSClientConfig: certificate().Client(), ForceAttemptHTTP2: true}
+		transport := &http.Transport{TLSClientConfig: clientTLS(), ForceAttemptHTTP2: true}
 		client, err := gateway.New(server.URL, canary, gateway.WithHTTPClient(&http.Client{Transport: transport}))
 		require.NoError(b, err)
 		orders := 0
 		create := func() {
 			orders++
-			_, err := client.CreateInvoice(b.Context(), call.Order(orderNumber(orders)))
+			_, err := client.CreateInvoice(b.Context(), call.Order(strconv.Itoa(orders)))
 			require.NoError(b, err)
 		}
 		for name, one := range map[string]func(){
