@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/cryptogw/gateway"
@@ -22,6 +23,11 @@ const (
 	exitInterrupted = 130
 )
 
+// An exitError ends a command that has said everything. It is the exit code.
+type exitError int
+
+func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
 // errLeft ends a command after which orders are pending.
 var errLeft = errors.New("orders are pending")
 
@@ -35,6 +41,9 @@ func (e *invoiceError) Unwrap() error { return e.error }
 
 // exitCode returns the exit code for the error of a command, which may be nil.
 func exitCode(err error) int {
+	if code, ok := errors.AsType[exitError](err); ok {
+		return int(code)
+	}
 	outcome := gateway.OutcomeNotSent // of everything but an invoice
 	if is[*invoiceError](err) {
 		outcome = gateway.OutcomeOf(err)
@@ -80,7 +89,7 @@ func isAbout(err error, name string) bool {
 
 // report prints an error on stderr, with what to do next.
 func (s *session) report(err error) {
-	if err == errLeft { // the result says so
+	if err == errLeft || is[exitError](err) { // the result says so
 		return
 	}
 	text := strings.TrimSpace(err.Error())
