@@ -675,7 +675,7 @@ func (c *call) decodeError(resp *http.Response, wrong *doc.Error, body []byte, t
 	d := c.decide(OutcomeUnknown, transient)
 	return &DecodeError{
 		Operation: c.operation.name, StatusCode: resp.StatusCode, Outcome: d.outcome, Retryable: d.retryable, transient: d.transient,
-		ContentType: redact.Truncate(c.redactor.Text(resp.Header.Get("Content-Type")), maxContentType),
+		ContentType: redact.Truncate(strings.ToValidUTF8(c.redactor.Text(resp.Header.Get("Content-Type")), "\uFFFD"), maxContentType),
 		Pointer:     wrong.Pointer, Value: wrong.Value, Body: c.redactor.Snippet(body, maxSnippet), Err: err,
 	}
 }

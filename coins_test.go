@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -486,16 +485,6 @@ func TestClient_CoinNetworks_pairings(t *testing.T) {
 // Records are plain structs with the documented names. Amounts keep their value, and lose zeros at their end.
 func TestRecords_JSON(t *testing.T) {
 	t.Parallel()
-	codecs := map[string]struct { // the packages that a program could use
-		marshal   func(any) ([]byte, error)
-		unmarshal func([]byte, any) error
-	}{
-		"encoding/json": {json.Marshal, json.Unmarshal},
-		"version 2": {
-			func(v any) ([]byte, error) { return jsonv2.Marshal(v) },
-			func(text []byte, v any) error { return jsonv2.Unmarshal(text, v) },
-		},
-	}
 	at := time.Date(2024, 1, 2, 3, 4, 5, 6, time.UTC)
 	for _, tt := range []struct {
 		value any

@@ -125,9 +125,9 @@ type APIError struct {
 	Operation  string          // the operation, such as "withdrawal"
 	StatusCode int             // of the response
 	Message    string          // of the envelope, or of a web framework's error, at most 1 KiB; empty for none
-	Meta       json.RawMessage // the envelope's meta, at most 64 KiB; nil for none
-	Body       []byte          // at most the first 8 KiB of the response
-	Header     http.Header     // headers that help to find the response in a log, such as Date
+	Meta       json.RawMessage `json:",omitzero"` // the envelope's meta, at most 64 KiB; nil for none
+	Body       []byte          `json:",omitzero"` // at most the first 8 KiB of the response
+	Header     http.Header     `json:",omitzero"` // headers that help to find the response in a log, such as Date
 	RetryAfter time.Duration   // how long the service asked to wait; 0 if it did not
 	Attempts   int             // how many attempts were made
 	Outcome    Outcome         // [OutcomeOf] returns it; [OutcomeRejected] for an invoice that was refused
@@ -180,8 +180,8 @@ type DecodeError struct {
 	ContentType string // of the response, at most 256 bytes of it
 	Pointer     string // where, as a JSON pointer such as "/result/17/withdrawalFee"; empty for the whole body
 	Value       string // the text, number or boolean there, as JSON cut to 64 bytes; empty for anything else
-	Body        []byte // at most the first 8 KiB of the response
-	Err         error  `json:"-"` // why it cannot be decoded
+	Body        []byte `json:",omitzero"` // at most the first 8 KiB of the response
+	Err         error  `json:"-"`         // why it cannot be decoded
 
 	Outcome   Outcome // [OutcomeOf] returns it
 	Retryable bool    // [SafeToRetry] returns it: the same call may be made again
@@ -280,7 +280,7 @@ type OutcomeUnknownError struct {
 	OrderID    string    // the order of the invoice
 	Response   *APIError // the error response, which proves nothing; nil if there was none
 	StatusCode int       // the status of the response; 0 when none came
-	Body       []byte    // at most the first 8 KiB of the response
+	Body       []byte    `json:",omitzero"` // at most the first 8 KiB of the response
 	SentAt     time.Time // when the attempt began that may have reached the service; zero if unknown
 	Replayed   bool      // an earlier call sent the invoice, says the [OrderGuard]
 	Retryable  bool      // [SafeToRetry] returns it: the same call may be made again, by [WithIdempotentOrders]

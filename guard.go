@@ -115,7 +115,7 @@ type OrderStatus struct {
 	Created   time.Time // when it was first recorded that an invoice exists
 
 	Record  OrderRecord   // the invoice, or the last attempt
-	Earlier []OrderRecord // other attempts of unknown outcome, the oldest first
+	Earlier []OrderRecord `json:",omitzero"` // other attempts of unknown outcome, the oldest first
 
 	Finding  Finding   // the last finding that was recorded
 	Resolved time.Time // when it was recorded

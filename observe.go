@@ -40,14 +40,14 @@ type Call struct {
 	Attempts   int           // how many attempts were made; 0 for none
 	StatusCode int           // of the last response; 0 when none came
 	Outcome    Outcome       // [OutcomeOf] Err
-	Err        error         // the error of the call; nil when it succeeded
+	Err        error         `json:"-"` // the error of the call; nil when it succeeded
 	Duration   time.Duration // of the whole call, waits included
 
 	Replayed bool  // whether the invoice of an earlier call was returned
 	Others   int   // how many further invoices of the order the [OrderGuard] knows, which should not exist
-	GuardErr error // why the [OrderGuard] could not record the outcome; nil if it could, or did not have to
+	GuardErr error `json:"-"` // why the [OrderGuard] could not record the outcome; nil if it could, or did not have to
 
-	DetailsErr error // why the function of [WithInvoiceDecoder] could not read the invoice; nil if it could, or was not called
+	DetailsErr error `json:"-"` // why the function of [WithInvoiceDecoder] could not read the invoice; nil if it could, or was not called
 }
 
 // An Attempt describes one attempt of a call and its result. It has no key, URL or body.
@@ -56,7 +56,7 @@ type Attempt struct {
 	Route      string        // the path with its parameters in braces, such as "/api/networks-coins/{id}"
 	Number     int           // from 1
 	StatusCode int           // of the response; 0 when none came
-	Err        error         // why the attempt failed, never an [*OutcomeUnknownError]; nil when it succeeded
+	Err        error         `json:"-"` // why the attempt failed, never an [*OutcomeUnknownError]; nil when it succeeded
 	Wait       time.Duration // until the next attempt, unless the context ends; 0 when there is none
 	Duration   time.Duration // of this attempt, its body included
 }

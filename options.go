@@ -328,7 +328,7 @@ func (cfg *callConfig) secrets() (all []redact.Secret) {
 type Response struct {
 	StatusCode int             // of the last response; 0 when none came
 	FetchedAt  time.Time       // when the last response was read, by the local clock, less the Age that caches report
-	Header     http.Header     // of the last response that was read, without secrets
+	Header     http.Header     `json:",omitzero"` // of the last response that was read, without secrets
 	Message    string          // the envelope's message, at most 1 KiB
 	Meta       json.RawMessage `json:",omitzero"` // the envelope's meta, at most 64 KiB; nil for none
 	Result     json.RawMessage `json:",omitzero"` // the envelope's result as it came; nil for none

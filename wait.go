@@ -23,7 +23,7 @@ type WaitOptions struct {
 
 	// Changed is called with the withdrawal when it is first seen, and whenever one of its fields has changed.
 	// The goroutine that waits calls it. It may be nil.
-	Changed func(*Withdrawal)
+	Changed func(*Withdrawal) `json:"-"`
 }
 
 // A WaitError means that a wait did not end with COMPLETED: the withdrawal is FAILED ([ErrWithdrawalFailed]) or has

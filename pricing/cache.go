@@ -3,6 +3,7 @@ package pricing
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"sync"
 	"time"
@@ -14,6 +15,19 @@ import (
 type CacheOptions struct {
 	TTL      time.Duration // up to this age without a load; default 1 min
 	MaxStale time.Duration // up to this age when a load fails, not below TTL; default 1 h
+}
+
+// MarshalJSON writes the durations in nanoseconds, for encoding/json/v2, too. Do not embed CacheOptions in a struct that
+// is encoded: its MarshalJSON would hide the other fields.
+func (o *CacheOptions) MarshalJSON() ([]byte, error) {
+	type plain CacheOptions
+	return json.Marshal((*plain)(o))
+}
+
+// UnmarshalJSON reads what MarshalJSON has written.
+func (o *CacheOptions) UnmarshalJSON(text []byte) error {
+	type plain CacheOptions
+	return json.Unmarshal(text, (*plain)(o))
 }
 
 // loadTimeout bounds one load, which no single caller's deadline bounds.
