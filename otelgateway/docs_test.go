@@ -37,7 +37,7 @@ func captures(expression string, texts ...string) (all []string) {
 // withPending runs a test of a client and of the gauges of a guard, "shop", without pending orders.
 func withPending(t *testing.T, test func(*testing.T, fixture)) {
 	inBubble(t, func(t *testing.T, f fixture) {
-		f.telemetry = newTelemetry("")
+		f.telemetry = newTelemetry("https://gateway.example")
 		f.Guard = "shop"
 		f.client = f.connect(t, otelgateway.New(f.Options))
 		_, err := otelgateway.RegisterPending(pending(0, 0), f.Options)
@@ -62,7 +62,9 @@ func TestREADME(t *testing.T) {
 			assert.Regexp(t, `^[A-Z].*\.$`, metric.Description, name)
 		}
 		for _, span := range f.exporter.GetSpans() {
-			for name := range attributesOf(span) {
+			names := slices.Collect(maps.Keys(attributesOf(span)))
+			assert.Subset(t, names, []string{"server.address", "server.port", "gateway.guard"})
+			for _, name := range names {
 				assert.Contains(t, readme, "`"+name+"`")
 			}
 		}
@@ -93,7 +95,7 @@ func TestAlerts(t *testing.T) {
 	withPending(t, func(t *testing.T, f fixture) {
 		series := f.series(t)
 		for _, begun := range captures(`series: '(.*),instance="[ab]",job="shop"}'`, tests) {
-			value, ok := series[regexp.MustCompile(`(north|south)"`).ReplaceAllString(begun, `shop"`)+"}"]
+			value, ok := series[regexp.MustCompile(`(north|south)"`).ReplaceAllString(begun, `shop"`)+`,server_address="gateway.example",server_port="443"}`]
 			assert.True(t, ok && (value == 0 || strings.HasPrefix(begun, "gateway_orders_readable{")), begun)
 		}
 		_, err := f.client.CreateInvoice(t.Context(), everycall.Order("A-17"))

@@ -44,3 +44,20 @@ func TestErrorType(t *testing.T) {
 		assert.Equal(t, tt.want, errorType(tt.err), "%T: %v", tt.err, tt.err)
 	}
 }
+
+// The host and the port of a base URL are told, and nothing else of it.
+func TestOptions_attributes(t *testing.T) {
+	for _, tt := range []struct{ baseURL, guard, want string }{
+		{"", "", "[]"},
+		{"https://%zz", "", "[]"},
+		{"http://localhost", "", "[server.address:localhost server.port:80]"},
+		{"https://user:password@gateway.example:8443/merchant-7", "shop", "[server.address:gateway.example server.port:8443 gateway.guard:shop]"},
+		{"https://[::1]/x", "", "[server.address:::1 server.port:443]"},
+	} {
+		var got []string
+		for _, a := range (Options{BaseURL: tt.baseURL, Guard: tt.guard}).attributes() {
+			got = append(got, string(a.Key)+":"+a.Value.String())
+		}
+		assert.Equal(t, tt.want, fmt.Sprint(got))
+	}
+}

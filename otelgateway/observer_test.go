@@ -194,27 +194,6 @@ func TestNew_times(t *testing.T) {
 	})
 }
 
-// BaseURL gives the host and the port to every span and series, also to those that begin with 0, and nothing else.
-func TestNew_server(t *testing.T) {
-	for baseURL, want := range map[string][2]string{
-		"http://localhost": {"localhost", "80"}, "https://user:password@gateway.example:8443/merchant-7": {"gateway.example", "8443"},
-		"https://[::1]/x": {"::1", "443"}, "": {}, "https://%zz": {},
-	} {
-		inBubble(t, func(t *testing.T, f fixture) {
-			o := newTelemetry(baseURL)
-			_, err := f.connect(t, otelgateway.New(o.Options)).ExchangeRates(t.Context())
-			require.NoError(t, err)
-			for _, span := range o.exporter.GetSpans() {
-				attributes := attributesOf(span)
-				assert.Equal(t, want, [2]string{attributes["server.address"], attributes["server.port"]})
-			}
-			for name := range o.series(t) {
-				assert.Equal(t, want[0] != "", strings.Contains(name, `,server_address="`+want[0]+`",server_port="`+want[1]+`"`), name)
-			}
-		})
-	}
-}
-
 // An observer that is added after has the span of the call in its contexts, and an observer that makes a span of its own
 // keeps none from ending.
 func TestNew_observers(t *testing.T) {
