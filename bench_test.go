@@ -133,7 +133,7 @@ func TestAllocations_call(t *testing.T) {
 			invoice.OrderID = strconv.Itoa(orders)
 			_, err := c.CreateInvoice(ctx, invoice)
 			return err
-		}, 62, 7100},
+		}, 66, 7100},
 		{"an invoice that the guard has", invoiceJSON, func(c *gateway.Client) error {
 			_, err := c.CreateInvoice(ctx, known)
 			return err

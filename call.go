@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/hashicorp/go-retryablehttp"
 
 	"github.com/cryptogw/gateway/internal/attempt"
@@ -56,8 +57,8 @@ type write interface {
 	encode(key string) []byte
 	// read reads a response of 2xx. It reports whether that is a refusal, or returns why it proves nothing.
 	read(e envelope) (isRefusal bool, wrong *doc.Error)
-	// isIn reports whether an error response has what the call creates.
-	isIn(e envelope) bool
+	// isIn reports whether an error response may have what the call creates, by its envelope or its bytes.
+	isIn(e envelope, text []byte) bool
 }
 
 // A call is one use of an operation: the request, and the state of its attempts.
@@ -471,9 +472,7 @@ const (
 	maxContentType = 256
 	maxLocation    = 256
 
-	// maxErrorBody is how much of the body of an error is read: more than an error shows, so that
-	// no key of 4,096 characters, each of them escaped, is cut in two.
-	maxErrorBody  = maxSnippet + 6*4096
+	maxErrorBody  = 1 << 20 // of the body of an error that is read: the trace of a program is long
 	maxPooledBody = 1 << 20 // a larger body's tree is not used again
 	byteOrderMark = "\uFEFF"
 )
@@ -514,7 +513,7 @@ func (c *call) readResponse(tree *doc.Doc, resp *http.Response, text []byte, los
 	case status >= 400:
 		return c.readError(tree, resp, text, lost)
 	case status >= 300:
-		return e, c.transportError(PhaseWait, c.redirect(resp), false)
+		return e, c.redirected(resp)
 	case status < 200:
 		return e, c.transportError(PhaseWait, fmt.Errorf("status %d is not a response", status), false)
 	case lost != nil:
@@ -541,25 +540,34 @@ func (c *call) unrelated(body *attempt.Result) callError {
 var errUnsentSuccess = errors.New("the transport returned a success without having read the invoice")
 
 // open reads a body as a tree, and finds the parts of its envelope.
-func (c *call) open(tree *doc.Doc, text []byte) (envelope, *doc.Error) {
+func (c *call) open(tree *doc.Doc, text []byte, opts ...jsontext.Options) (envelope, *doc.Error) {
 	most := doc.MaxListing
 	if c.operation.undocumented {
 		most = doc.MaxUndocumented
 	}
-	wrong := tree.Parse(text, c.redactor, most)
+	wrong := tree.Parse(text, c.redactor, most, opts...)
 	return openEnvelope(tree.Root(), c.client.cfg.successMessage), wrong
 }
 
-// readError reads the body of an error response.
+// readError reads the body of an error response, in which a name may be there twice. Lost says why the body is not
+// whole.
 func (c *call) readError(tree *doc.Doc, resp *http.Response, text []byte, lost error) (envelope, *APIError) {
-	e, wrong := c.open(tree, text)
+	e, wrong := c.open(tree, text, jsontext.AllowDuplicateNames(true))
 	said := readRefusal(e, wrong)
-	said.doubtful = said.doubtful || lost != nil || c.write != nil && c.write.isIn(e)
+	isCut := lost != nil && !errors.Is(lost, attempt.ErrTooLarge)
+	isUnreadable := beginsAsJSON(text) && (lost != nil || wrong != nil)
+	said.doubtful = c.write != nil && (isCut || isUnreadable || c.write.isIn(e, text))
 	failure := c.apiError(resp, e, text, said)
-	if lost != nil && !errors.Is(lost, attempt.ErrTooLarge) {
+	if isCut {
 		failure.lost = sanitize(lost, c.redactor)
 	}
 	return e, failure
+}
+
+// beginsAsJSON reports whether a text begins as an object, an array or a text of JSON.
+func beginsAsJSON(text []byte) bool {
+	text = bytes.TrimLeft(text, " \t\r\n")
+	return len(text) > 0 && bytes.IndexByte([]byte(`{["`), text[0]) >= 0
 }
 
 // readResult reads the body of a response of 2xx.
@@ -594,15 +602,30 @@ func (c *call) readResult(tree *doc.Doc, resp *http.Response, text []byte) (enve
 	}
 }
 
-// redirect returns the error of a response of 3xx, with its target. User and query are left out,
-// because they may be secret.
-func (c *call) redirect(resp *http.Response) error {
+// redirected returns the failure of a response of 3xx. It proves that nothing was created if it only asks for the same
+// request elsewhere.
+func (c *call) redirected(resp *http.Response) *TransportError {
+	base, isElsewhere := c.asksElsewhere(resp)
+	failure := c.transportError(PhaseWait, c.redirect(resp, base), false)
+	if isElsewhere && c.write != nil && c.response.ambiguous == nil {
+		failure.Outcome = c.decide(OutcomeRejected, false).outcome
+	}
+	return failure
+}
+
+// redirect returns the error of a response of 3xx, with its target, and the base URL that it asks for. User and query
+// are left out, because they may be secret.
+func (c *call) redirect(resp *http.Response, base string) error {
 	to, err := url.Parse(resp.Header.Get("Location"))
 	if err != nil || to.Host+to.Path == "" {
 		return ErrRedirect
 	}
 	place := url.URL{Scheme: to.Scheme, Host: to.Host, Path: to.Path}
-	return fmt.Errorf("%w: to %s", ErrRedirect, redact.Truncate(c.redactor.Text(place.String()), maxLocation))
+	wrong := fmt.Errorf("%w: to %s", ErrRedirect, redact.Truncate(c.redactor.Text(place.String()), maxLocation))
+	if base != "" && base != c.client.base.String() {
+		wrong = fmt.Errorf("%w: set the base URL to %s", wrong, redact.Truncate(c.redactor.Text(base), maxLocation))
+	}
+	return wrong
 }
 
 // maxAge bounds the age that a response has from caches on its way: 68 years, RFC 9111, section 1.2.2.

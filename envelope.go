@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,6 +36,7 @@ type envelope struct {
 	meta       doc.Node // none if it is too large to be kept
 	result     doc.Node
 	asOf       time.Time // when the response was read, less its age
+	isTwice    bool      // a message or a result is there twice
 }
 
 // openEnvelope finds the parts of a body, even of a broken one. A success has the documented message, or
@@ -44,9 +46,11 @@ func openEnvelope(body doc.Node, another string) envelope {
 	if body.Kind() != '{' {
 		return e
 	}
+	hasMessage := false
 	for n := range body.Parts() {
 		switch {
 		case n.IsNamed("message"):
+			e.isTwice, hasMessage = e.isTwice || hasMessage, true
 			e.readMessage(n, another)
 		case n.IsNamed("meta"):
 			// It is documented to be empty. Searching a large one for keys takes long.
@@ -57,6 +61,7 @@ func openEnvelope(body doc.Node, another string) envelope {
 				e.meta = n
 			}
 		case n.IsNamed("result"):
+			e.isTwice = e.isTwice || !e.result.IsZero()
 			e.result = n
 		default:
 			n.Note(doc.UnknownField)
@@ -104,6 +109,13 @@ func (e envelope) isRefusal() bool {
 // isNothing reports whether an envelope has an empty result, and no message of a success.
 func (e envelope) isNothing() bool { return !e.success && !e.result.IsZero() && !e.result.Holds() }
 
+// refusesInvoice reports whether a body of 2xx is an error of the service: it has no message of a success, and it
+// reports a failure, or has no result, or one that cannot be an invoice.
+func (e envelope) refusesInvoice() bool {
+	cannotBe := e.check() == nil && (e.isNothing() || strings.ContainsRune("tf0", rune(e.result.Kind())))
+	return !e.success && (e.isRefusal() || cannotBe || e.reportsFailure() || reportsFailure(e.record()))
+}
+
 // undocumented returns a result of an undocumented form, or an error if there is none. With a caller's
 // decoder, a body without an envelope is the result.
 func (e envelope) undocumented(hasDecoder bool) (doc.Node, *doc.Error) {
@@ -117,66 +129,25 @@ func (e envelope) undocumented(hasDecoder bool) (doc.Node, *doc.Error) {
 // metaValue returns a copy of the meta, or nil when there was none or it is not kept.
 func (e envelope) metaValue() json.RawMessage { return json.RawMessage(e.meta.JSON()) }
 
-// holds reports whether a member is there, and is neither false, nor 0, nor empty at every depth.
-func holds(n doc.Node) bool {
-	return n.Holds() && n.Kind() != 'f' && n.Scalar() != "0"
+// record returns the result, or the only element of one that is an array.
+func (e envelope) record() doc.Node {
+	if e.result.Kind() != '[' {
+		return e.result
+	}
+	var first doc.Node
+	for n := range e.result.Parts() {
+		if !first.IsZero() {
+			return doc.Node{}
+		}
+		first = n
+	}
+	return first
 }
 
-// isError reports whether the members beside the result report an error.
-func (e envelope) isError() bool {
-	for n := range e.body.Parts() {
-		switch name := plainName(n); {
-		case n.IsNamed("result"):
-		case name == "error" || name == "errors":
-			if holds(n) {
-				return true
-			}
-		case name == "success" || name == "ok":
-			if n.Kind() == 'f' {
-				return true
-			}
-		default:
-			if status := statusIn(n); status >= 400 && (name != "code" || status < 600) {
-				return true
-			}
-		}
-	}
-	return false
-}
+// plainName returns the name of a member in lower case, without underscores and hyphens.
+func plainName(n doc.Node) string { return strings.ToLower(plainer.Replace(n.Name())) }
 
-// mayHaveInvoice reports whether the body of an error response contradicts its status: it has the message of a
-// success, a result, or the status of a conflict or of a failure of the service.
-func (e envelope) mayHaveInvoice() bool {
-	if e.success {
-		return true
-	}
-	for n := range e.body.Parts() {
-		if name := plainName(n); (name == "result" || name == "data" || name == "invoice") && holds(n) {
-			return true
-		}
-	}
-	for n := range e.body.All() {
-		if status := statusIn(n); status == 409 || status >= 500 && (plainName(n) != "code" || status < 600) {
-			return true
-		}
-	}
-	return false
-}
-
-// statusIn returns the status in a member, or 0 if there is none. A member named code may hold a number of the
-// service's own instead.
-func statusIn(n doc.Node) int64 {
-	switch plainName(n) {
-	case "status", "statuscode", "httpstatus", "httpstatuscode", "code":
-		if status, err := n.Amount(); err == nil {
-			return status.IntPart()
-		}
-	}
-	return 0
-}
-
-// plainName returns the name of a member in lower case, without underscores.
-func plainName(n doc.Node) string { return strings.ToLower(strings.ReplaceAll(n.Name(), "_", "")) }
+var plainer = strings.NewReplacer("_", "", "-", "")
 
 // A refusal describes the body of an error response.
 type refusal struct {
@@ -186,26 +157,22 @@ type refusal struct {
 	doubtful  bool   // it contradicts its status, or may do so
 }
 
-// messageNames are the members of a framework's error that may have its message, by their plain names, the best one
-// first.
+// messageNames are the plain names of members of a framework's error that may have its message, the best one first.
+// The objects from firstObject on may have such members.
 var messageNames = [...]string{
-	"message", "errormessage", "msg", "detail", "description", "desc", "reason", "error", "title", "errors", "modelstate",
+	"message", "messages", "errormessage", "msg", "detail", "description", "desc", "reason", "error", "title", "errors",
+	"modelstate", anyMessage, "data", "result",
 }
+
+const (
+	anyMessage  = "*" // any other name with message, error or msg in it
+	firstObject = len(messageNames) - 2
+)
 
 // readRefusal reads an error response. Wrong says why its body is not JSON; nil if it is.
 func readRefusal(e envelope, wrong *doc.Error) refusal {
-	r := refusal{message: e.message, enveloped: wrong == nil && e.message != "" && !e.result.IsZero()}
-	kind := e.body.Kind()
-	if wrong != nil {
-		r.doubtful = kind == '{' || kind == '['
-		return r
-	}
-	r.doubtful = e.mayHaveInvoice()
-	if kind != '{' {
-		return r
-	}
-	r.formed = r.enveloped || len(messageIn(e.body)) > 0
-	r.message = e.said()
+	r := refusal{message: e.said(), enveloped: wrong == nil && e.message != "" && !e.result.IsZero()}
+	r.formed = wrong == nil && (r.message != "" || e.saysNo())
 	return r
 }
 
@@ -214,45 +181,100 @@ func (e envelope) said() string {
 	if e.message != "" {
 		return e.message
 	}
-	return redact.Truncate(strings.Join(messageIn(e.body), "; "), maxMessage)
+	var said texts
+	said.addMessage(e.body)
+	return redact.Truncate(strings.Join(said.all, "; "), maxMessage)
 }
 
-// messageIn returns the texts of a framework's error: from the first member that has one, or from all members if each
-// is a list, such as the errors of each field.
-func messageIn(body doc.Node) (texts []string) {
-	for _, name := range messageNames {
-		for m := range body.Parts() {
-			if plainName(m) == name {
-				texts = append(texts, textsIn(m)...)
+// texts are texts of an error, of somewhat more than maxMessage bytes together at most.
+type texts struct {
+	all  []string
+	size int
+}
+
+// addMessage adds the texts of the best member that has one, or of all members if each is a list of texts, such as the
+// errors of each field. A text is a message itself, and an array has the message of each of its objects.
+func (t *texts) addMessage(body doc.Node) {
+	switch body.Kind() {
+	case '"':
+		t.add(body)
+	case '[':
+		for part := range body.Parts() {
+			if part.Kind() == '{' && t.size < maxMessage {
+				t.addMessage(part)
 			}
 		}
-		if len(texts) > 0 {
-			return texts
-		}
+	case '{':
+		t.addBest(body)
 	}
-	for m := range body.Parts() {
-		if m.Kind() != '[' || m.Len() != len(textsIn(m)) {
-			return nil
-		}
-		texts = append(texts, textsIn(m)...)
-	}
-	return texts
 }
 
-// textsIn returns the texts in n, at any depth, that are not empty. It leaves out the values of the request that
-// frameworks repeat beside the place of an error.
-func textsIn(n doc.Node) (texts []string) {
-	if text := n.Text(); text != "" {
-		return []string{text}
+func (t *texts) addBest(body doc.Node) {
+	var named [len(messageNames)]doc.Node
+	for n := range body.Parts() {
+		if i := rankOf(plainName(n)); i >= 0 {
+			named[i] = n
+		}
+	}
+	for i, n := range named {
+		switch {
+		case messageNames[i] == anyMessage && hasListsAlone(body):
+			t.add(body)
+		case i < firstObject:
+			t.add(n)
+		default:
+			t.addMessage(n)
+		}
+		if len(t.all) > 0 {
+			return
+		}
+	}
+}
+
+// rankOf returns the place of a plain name in messageNames, or -1.
+func rankOf(name string) int {
+	if i := slices.Index(messageNames[:], name); i >= 0 {
+		return i
+	}
+	for _, part := range [...]string{"message", "error", "msg"} {
+		if strings.Contains(name, part) {
+			return slices.Index(messageNames[:], anyMessage)
+		}
+	}
+	return -1
+}
+
+// hasListsAlone reports whether each member of an object is an array of texts.
+func hasListsAlone(body doc.Node) bool {
+	for list := range body.Parts() {
+		if list.Kind() != '[' {
+			return false
+		}
+		for part := range list.Parts() {
+			if part.Kind() != '"' {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// add adds the texts in n, at any depth, that are not empty. It leaves out the values of the request that frameworks
+// repeat beside the place of an error.
+func (t *texts) add(n doc.Node) {
+	if text := n.Beginning(maxMessage); text != "" {
+		t.all, t.size = append(t.all, text), t.size+len(text)
 	}
 	isPlace := !n.Member("msg", "loc", "field", "property", "constraints").IsZero()
 	for part := range n.Parts() {
+		if t.size >= maxMessage {
+			return
+		}
 		name := part.Name()
 		if !isPlace || name != "input" && name != "value" && name != "target" && name != "rejectedValue" {
-			texts = append(texts, textsIn(part)...)
+			t.add(part)
 		}
 	}
-	return texts
 }
 
 // isOfService reports whether the service itself sent an error response, and not an intermediary. Either may send a
@@ -262,19 +284,4 @@ func (r refusal) isOfService(status int) bool {
 		return r.enveloped
 	}
 	return r.formed
-}
-
-// provesNoInvoice reports whether an error response proves that no invoice was created. A service decides most of
-// these statuses before it reads the body. An intermediary may send a 400, 403 or 422 after the service has created
-// an invoice, so these need a message of the service. A body that contradicts its status proves nothing, and neither
-// does a status that is not listed: 409 may answer the second delivery of a request by an intermediary.
-func (r refusal) provesNoInvoice(status int) bool { // I-128
-	switch status {
-	case 400, 403, 422:
-		return r.isOfService(status) && !r.doubtful
-	case 401, 402, 404, 405, 407, 410, 411, 413, 414, 415, 421, 425, 426, 429, 431, 451:
-		return !r.doubtful
-	default:
-		return false
-	}
 }

@@ -158,7 +158,7 @@ func TestEnvelope_character(t *testing.T) {
 // The result of an error is nil unless the whole of it is there.
 func TestEnvelope_resultOfAnError(t *testing.T) {
 	t.Parallel()
-	const kept = 32 << 10
+	const kept = 1 << 20
 	padded := func(before, result int) string {
 		return `{"x":"` + strings.Repeat("x", before-len(`{"x":"","result":`)) + `","result":"` + strings.Repeat("r", result-2) + `"}`
 	}
@@ -539,7 +539,7 @@ func TestResponse_tooLarge(t *testing.T) {
 		transport := over(canned{status: 404, body: func() io.Reader { return source }}.RoundTrip)
 		_, err := s.call(t.Context(), cannedClient(t, 0, "", transport))
 		require.Error(t, err)
-		assert.LessOrEqual(t, source.taken, 32<<10+1)
+		assert.LessOrEqual(t, source.taken, 1<<20+1)
 	})
 }
 

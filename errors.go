@@ -231,7 +231,7 @@ type TransportError struct {
 	LastStatus int    // the status of the last response of any attempt; 0 for none
 	Err        error  `json:"-"` // why there is no usable response
 
-	Outcome   Outcome // [OutcomeOf] returns it; [OutcomeNotSent] if nothing was sent, for certain
+	Outcome   Outcome // [OutcomeOf] returns it; [OutcomeNotSent] if nothing was sent, for certain; [OutcomeRejected] after some redirects
 	Retryable bool    // [SafeToRetry] returns it: the same call may be made again
 
 	transient bool

@@ -217,40 +217,50 @@ func (c *Client) CreateInvoice(ctx context.Context, r InvoiceRequest, opts ...Ca
 	return o.create(ctx, opts)
 }
 
-// read reads the invoice in a response of 2xx. If the response does not prove one, read reports whether
-// it is an error of the service, or returns why it is no invoice.
+// read reads the invoice in a response of 2xx. If the response does not prove one, read returns why, and reports
+// whether it is an error of the service.
 func (o *order) read(e envelope) (isRefusal bool, wrong *doc.Error) {
 	raw := o.invoiceIn(e)
-	details, err := o.decodeInvoice(raw)
-	isDecoded := details != nil
-	wrong = e.check()
-	kind := e.result.Kind()
-	isObject := kind == '{' && e.result.Holds()
-	switch isLikely := isObject || e.result.Text() != ""; {
-	case o.status <= http.StatusCreated && (isDecoded || e.success && wrong == nil ||
-		o.status == http.StatusCreated && isLikely && !e.isError()):
-		o.created = &Invoice{OrderID: o.Request.OrderID, Raw: raw, Request: o.Request, Details: details, DetailsErr: err}
-		o.ended.DetailsErr = err
-		return false, nil
-	case !e.success && (e.isRefusal() || e.isError() || wrong == nil && !isLikely && (kind != '[' || !e.result.Holds())):
-		return true, nil
+	details, undecoded := o.decodeInvoice(raw)
+	if !e.provesInvoice(o.status, o.Request.OrderID, details != nil) {
+		return e.refusesInvoice(), o.unproved(e, undecoded)
+	}
+	if !e.success && e.body.Kind() == '{' && e.body.Member("message").IsZero() {
+		e.body.Note(doc.UnexpectedValue)
+	}
+	o.created = &Invoice{
+		OrderID: o.Request.OrderID, Raw: raw, Request: o.Request, Details: details, DetailsErr: undecoded,
+	}
+	o.ended.DetailsErr = undecoded
+	return false, nil
+}
+
+// unproved returns why a response of 2xx proves no invoice, with the option that reads one in it. Undecoded is the
+// error of the function of [WithInvoiceDecoder].
+func (o *order) unproved(e envelope, undecoded error) *doc.Error {
+	switch wrong := e.check(); {
 	case o.status > http.StatusCreated:
-		return false, &doc.Error{Err: errStatusNoSuccess}
-	case err != nil:
-		return false, &doc.Error{Pointer: e.result.Pointer(), Err: err}
+		return &doc.Error{Err: errStatusNoSuccess}
+	case undecoded != nil:
+		return &doc.Error{Pointer: e.result.Pointer(), Err: undecoded}
 	case wrong != nil:
-		return false, withAdvice(wrong, "WithInvoiceDecoder reads a body without an envelope")
+		return withAdvice(wrong, "WithInvoiceDecoder reads a body without an envelope")
+	case e.success:
+		return &doc.Error{Err: errReportsFailure}
 	default:
-		return false, &doc.Error{Pointer: "/message", Err: o.client.messageNoSuccess(e)}
+		return &doc.Error{Pointer: "/message", Err: o.client.messageNoSuccess(e)}
 	}
 }
 
-// errStatusNoSuccess is the error of a status of 2xx that does not prove that the invoice was created.
-var errStatusNoSuccess = errors.New("only a status of 200 or 201 proves an invoice")
+var (
+	errStatusNoSuccess = errors.New("only a status of 200 or 201 proves an invoice")
+	errReportsFailure  = errors.New("a member reports a failure: WithInvoiceDecoder reads such a result")
+)
 
 // messageNoSuccess is the error of a message that does not prove that the invoice was created.
 func (c *Client) messageNoSuccess(e envelope) error {
-	return fmt.Errorf("%q is not the message of a success, %q: name it by WithSuccessMessage, or read the result by WithInvoiceDecoder",
+	return fmt.Errorf("%q is not the message of a success, %q: "+
+		"name it by WithSuccessMessage, or read the result by WithInvoiceDecoder",
 		redact.Truncate(e.message, maxQuotedName), cmp.Or(c.cfg.successMessage, successMessage))
 }
 
@@ -262,10 +272,10 @@ func (o *order) invoiceIn(e envelope) json.RawMessage {
 	return json.RawMessage(e.result.JSON())
 }
 
-// isIn reports whether the function of [WithInvoiceDecoder] reads an invoice in a response.
-func (o *order) isIn(e envelope) bool {
+// isIn reports whether an error response may have an invoice, or one that the function of [WithInvoiceDecoder] reads.
+func (o *order) isIn(e envelope, text []byte) bool {
 	details, _ := o.decodeInvoice(o.invoiceIn(e))
-	return details != nil
+	return details != nil || e.mayHaveInvoice(text, o.client.cfg.successMessage, o.Request.OrderID)
 }
 
 var errNoDetails = errors.New("it returned no ID, Address or PaymentURL")

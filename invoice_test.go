@@ -277,9 +277,10 @@ func TestClient_CreateInvoice_proof(t *testing.T) {
 		{"the documented success", on{200, 201}, documented, succeeded, ""},
 		{"the documented success, accepted for later", on{202}, documented, unknown, ""},
 		{"another message and a record", on{201}, other, succeeded, ""},
-		{"another message and a text", on{201}, `{"message":"Invoice created.","result":"https://pay.example/inv-1","meta":{}}`, succeeded, ""},
+		{"another message and a link, which may lead anywhere", on{201}, `{"message":"Invoice created.","result":"https://pay.example/inv-1","meta":{}}`, unknown, ""},
 		{"a framework's envelope", on{201}, `{"statusCode":201,"success":true,"error":false,"message":"","result":{"id":"i"}}`, succeeded, ""},
-		{"a code of the service's own", on{201}, `{"code":1000,"message":"Invoice created.","result":{"id":"inv-1"}}`, succeeded, ""},
+		{"a code of the service's own", on{201}, `{"code":1000,"message":"Invoice created.","result":{"invoiceId":"inv-1"}}`, succeeded, ""},
+		{"a code of the service's own, and an id of something", on{201}, `{"code":1000,"message":"Invoice created.","result":{"id":"inv-1"}}`, unknown, ""},
 		{"data and no result", on{201}, `{"message":"Invoice created.","data":{"id":"inv-1"}}`, unknown, "Invoice created."},
 		{"an array and no envelope", on{201}, `[{"id":"inv-1"}]`, unknown, ""},
 		{"a refusal of the request", on{400}, refused("orderId must be unique"), rejected, "orderId must be unique"},
@@ -306,7 +307,8 @@ func TestClient_CreateInvoice_proof(t *testing.T) {
 		{"not ok", on{201}, `{"ok":false,"message":"No.","result":{"field":"price"}}`, unknown, "No."},
 		{"another message and a record of nothing", on{201}, `{"message":"Created","result":{"invoice":null}}`, unknown, "Created"},
 		{"another message and an empty text", on{201}, `{"message":"Created","result":""}`, unknown, "Created"},
-		{"another message and an array", on{201}, `{"message":"Created","result":[{"id":"inv-1"}]}`, unknown, ""},
+		{"another message and an array of one", on{201}, `{"message":"Created","result":[{"id":"inv-1"}]}`, succeeded, ""},
+		{"another message and an array of two", on{201}, `{"message":"Created","result":[{"id":"inv-1"},{"id":"inv-2"}]}`, unknown, ""},
 		{"another message and true", on{201}, `{"message":"Created","result":true}`, unknown, "Created"},
 
 		// Errors whose status or body alone proves nothing.
@@ -317,7 +319,9 @@ func TestClient_CreateInvoice_proof(t *testing.T) {
 		{"a message alone, with 403: it may be an edge's", on{403}, `{"message":"Forbidden"}`, unknown, ""},
 		{"an error alone, with 403", on{403}, `{"error":"Forbidden"}`, unknown, ""},
 		{"half a list", on{401}, `[{"id":"inv-1"}`, unknown, ""},
-		{"the envelope and more than is read", on{401, 422}, refused("No.") + strings.Repeat(" ", 40<<10), unknown, ""},
+		{"the envelope and more than is read", on{401, 422}, refused("No.") + strings.Repeat(" ", 1<<20), unknown, ""},
+		{"a long text that is not JSON", on{401, 404, 405}, strings.Repeat(page, 1<<20/len(page)+1), rejected, ""},
+		{"a success in a text after 900 KiB", on{401}, strings.Repeat(page, 900<<10/len(page)) + documented, unknown, ""},
 	} {
 		for _, status := range tt.on {
 			proves(t, tt.name, status, tt.body, tt.want, tt.message)
@@ -327,6 +331,7 @@ func TestClient_CreateInvoice_proof(t *testing.T) {
 		for name, refusal := range map[string]struct{ body, message string }{
 			// In a usual form, whatever the words.
 			"the envelope":                        {refused("No."), "No."},
+			"the envelope with details":           {`{"message":"Invalid.","result":{"coinSymbol":["is not supported"]},"meta":{}}`, "Invalid."},
 			"the envelope without a result":       {`{"message":"No.","meta":{}}`, "No."},
 			"the envelope with null":              {`{"message":"No.","result":null,"meta":{}}`, "No."},
 			"NestJS":                              {`{"statusCode":400,"message":"No.","error":"Bad Request"}`, "No."},
@@ -353,13 +358,13 @@ func TestClient_CreateInvoice_proof(t *testing.T) {
 			"no success and no data":              {`{"success":false,"data":false,"message":"No.","result":{}}`, "No."},
 			"a status in words":                   {`{"status":"CONFLICT","message":"No."}`, "No."},
 			"the envelope after 9 KiB":            {much + refused("No.")[1:], "No."},
+			"the envelope after 900 KiB":          {`{"x":"` + strings.Repeat("x", 900<<10) + `",` + refused("No.")[1:], "No."},
 		} {
 			proves(t, name, status, refusal.body, rejected, refusal.message)
 		}
 		for name, body := range map[string]string{
 			// It contradicts its status, or is in no usual form.
 			"the message of a success":            enveloped("[]"),
-			"the envelope with details":           `{"message":"Invalid.","result":{"coinSymbol":["is not supported"]},"meta":{}}`,
 			"a result":                            `{"message":"Webhook failed","result":{"invoiceId":"inv-9"}}`,
 			"data, in upper case":                 `{"Message":"Bad Request","Data":{"invoiceId":"inv-1"}}`,
 			"an invoice":                          `{"message":"Bad Request","invoice":{"id":"inv-1"}}`,
@@ -368,7 +373,7 @@ func TestClient_CreateInvoice_proof(t *testing.T) {
 			"a conflict":                          `{"status":409,"message":"Bad Request"}`,
 			"a conflict, deeper":                  `{"error":{"code":409,"message":"Bad Request"}}`,
 			"a failure behind the service":        `{"code":503,"msg":"Bad Request"}`,
-			"a failure by another name":           `{"httpStatus":600,"msg":"Bad Request"}`,
+			"a failure by another name":           `{"httpStatus":599,"msg":"Bad Request"}`,
 			"one by a longer name":                `{"http_status_code":500,"msg":"Bad Request"}`,
 			"text":                                "Bad Request",
 			"a list":                              `["Bad Request"]`,
@@ -401,7 +406,7 @@ func TestClient_CreateInvoice_proof(t *testing.T) {
 		{"an array and no envelope", 201, `[{"id":"inv-1"}]`, unknown, unknown, ""},
 		{"a page", 201, page, unknown, unknown, ""},
 		{"a page", 404, page, rejected, rejected, ""},
-		{"an invoice contradicts its status", 404, `{"id":"inv-1","address":"bc1q"}`, rejected, unknown, ""},
+		{"an invoice contradicts its status", 404, `{"id":"inv-1","coin":"BTC"}`, rejected, unknown, ""},
 		{"an invoice contradicts its status, and the message", 422, `{"id":"inv-1","message":"The e-mail failed"}`, rejected, unknown, ""},
 		{"a refusal", 422, refused("No."), rejected, rejected, ""},
 	} {

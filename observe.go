@@ -91,7 +91,8 @@ const (
 	// DriftUnexpectedValue is a value that was accepted although it is unusual: a success
 	// message that is neither documented nor set by [WithSuccessMessage], a meta
 	// that is not empty, a number instead of a text, 1 instead of true, a status in lower
-	// case, a missing exchange rate, or a field in Missing of a [CoinNetwork].
+	// case, a missing exchange rate, a field in Missing of a [CoinNetwork], or a character
+	// that is not Unicode.
 	DriftUnexpectedValue DriftKind = "unexpected value"
 )
 

@@ -242,7 +242,8 @@ func WithoutAPIKey() Option {
 }
 
 // WithSuccessMessage sets a further message of a success, 1 to 1,024 bytes, for a gateway that does not
-// send the documented one. With either message, a status of 200 or 201 proves an invoice.
+// send the documented one. With either message, a status of 200 or 201 proves an invoice, unless a member of the
+// response reports a failure.
 func WithSuccessMessage(text string) Option {
 	return func(cfg *config) error {
 		if text == "" || len(text) > maxMessage {

@@ -5,38 +5,40 @@ import (
 	"strconv"
 	"unicode"
 	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // mend returns a copy of a text with U+FFFD in the place of each character that is none, which is a byte that is not
 // UTF-8 or an escape of half a surrogate pair. It returns nil if there is none.
-func mend(text []byte) []byte {
-	mended := bytes.ToValidUTF8(text, []byte(string(unicode.ReplacementChar))) // always a copy
-	isMended := !bytes.Equal(mended, text)
-	for rest := mended; ; {
-		at := bytes.IndexByte(rest, '\\')
-		if at < 0 || at+2 > len(rest) {
-			break
+func mend(text []byte) (mended []byte) {
+	if !utf8.Valid(text) {
+		mended = bytes.ToValidUTF8(text, []byte(string(unicode.ReplacementChar)))
+		text = mended
+	}
+	for at := 0; ; {
+		next := bytes.IndexByte(text[at:], '\\')
+		if next < 0 {
+			return mended
 		}
-		rest = rest[at:]
-		switch first := escaped(rest); {
+		at += next
+		switch first := escaped(text[at:]); {
 		case !utf16.IsSurrogate(first):
-			rest = rest[2:]
-		case utf16.DecodeRune(first, escaped(rest[6:])) != unicode.ReplacementChar:
-			rest = rest[12:]
+			at = min(at+len(`\n`), len(text))
+		case utf16.DecodeRune(first, escaped(text[at+len(`\ud83d`):])) != unicode.ReplacementChar:
+			at += len(`\ud83d\ude00`)
 		default:
-			copy(rest, `\ufffd`)
-			rest, isMended = rest[6:], true
+			if mended == nil {
+				mended = bytes.Clone(text)
+				text = mended
+			}
+			at += copy(text[at:], `\ufffd`)
 		}
 	}
-	if !isMended {
-		return nil
-	}
-	return mended
 }
 
 // escaped returns the code unit whose escape text begins with, or -1.
 func escaped(text []byte) rune {
-	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
+	if len(text) < len(`\u0041`) || text[0] != '\\' || text[1] != 'u' {
 		return -1
 	}
 	unit, err := strconv.ParseUint(string(text[2:6]), 16, 16)

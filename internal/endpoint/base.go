@@ -28,6 +28,16 @@ func (b Base) Host() string { return b.host }
 // at the end.
 func (b Base) String() string { return b.text }
 
+// Moved returns the base URL that a redirect from one URL to another asks for, in the form of String: "" unless their
+// paths are the same but for a slash at the end, and the other has no query, fragment or user.
+func (b Base) Moved(from, to *url.URL) string {
+	there, reason := Parse(to.String())
+	if reason != "" || strings.HasSuffix(to.Path, "//") || there.path != strings.TrimSuffix(from.EscapedPath(), "/") {
+		return ""
+	}
+	return strings.TrimSuffix(there.text, there.path) + b.path
+}
+
 // Cleartext reports whether requests travel unencrypted to a host that is not
 // this machine.
 func (b Base) Cleartext() bool {

@@ -23,8 +23,8 @@ type span struct {
 	quoted     bool // its replacement is a text of JSON
 }
 
-// find returns the parts of text that are keys, in their order, at this level of escapes and below. If text may be cut,
-// the beginning of a key at its end counts.
+// find returns the parts of text that are keys, in their order, at this level of escapes and below. If text may be
+// cut, the beginning of a key at its end counts.
 func (r Redactor) find(text []byte, level int, isCut bool) (found []span) {
 	for _, p := range r.patterns() {
 		for at := 0; ; {
@@ -50,7 +50,8 @@ func (r Redactor) find(text []byte, level int, isCut bool) (found []span) {
 	return merged(found)
 }
 
-// beginning returns where the beginning of a key is at the end of text, which may have been cut within an escape, or -1.
+// beginning returns where the beginning of a key is at the end of text, which may have been cut within an escape: -1
+// for none.
 func beginning(text, key []byte) int {
 	whole := text
 	if sign := bytes.LastIndexAny(text, escapeSigns); sign >= max(len(text)-len(`\u004`), 0) {

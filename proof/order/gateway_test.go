@@ -43,7 +43,7 @@ type behavior struct {
 type success struct{ Message, Result string }
 
 // successes are those of real gateways. WithSuccessMessage names the second message. The third one proves
-// an invoice only with 201.
+// an invoice only with 201 and an identifier by its name.
 func successes() []success {
 	const usual, other = "Operation was successful.", "OK"
 	return []success{
@@ -55,7 +55,7 @@ func successes() []success {
 		{usual, `[{"id":ID,"orderId":ORDER,"related":[{"orderId":"order-0"},{"orderId":"order-1"},{"orderId":"GW-2"}]}]`},
 		{other, `ID`},
 		{unnamed, `{"id":ID,"orderId":ORDER}`},
-		{unnamed, `ID`},
+		{unnamed, `{"invoice":{"url":"https://pay.example/1","token":ID}}`},
 		{},
 	}
 }
@@ -64,7 +64,7 @@ func successes() []success {
 const (
 	envelope = `{"message":MESSAGE,"result":[],"meta":{}}`
 	page     = `<html>MESSAGE</html>`
-	doubtful = `{"message":MESSAGE,"data":{"code":"FAILED"},"meta":{}}`
+	doubtful = `{"message":MESSAGE,"data":{"invoiceId":"GW-9"},"meta":{}}`
 )
 
 // unnamed is a message of a success that the client does not know.

@@ -1,0 +1,118 @@
+package gateway_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway"
+)
+
+// What the answers of gateways and frameworks prove, honest ones and others.
+// I-128, I-173
+func TestClient_CreateInvoice_answers(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("testdata/answers.txt")
+	require.NoError(t, err)
+	outcomes := map[gateway.Outcome]string{succeeded: "S", rejected: "R", unknown: "U"}
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		parts := strings.SplitN(strings.TrimSuffix(line, "\n"), "|", 6)
+		require.Len(t, parts, 6, line)
+		status, err := strconv.Atoi(parts[2])
+		require.NoError(t, err)
+		_, location, _ := strings.Cut(parts[4], "L:")
+		opts := []gateway.Option{over(statusTrip(status, parts[5], "Location", location))}
+		switch parts[4] {
+		case "d":
+			opts = append(opts, gateway.WithInvoiceDecoder(decodeAnswer))
+		case "m", "s", "x":
+			message := map[string]string{"m": "OK", "s": "success", "x": "Your invoice was created"}[parts[4]]
+			opts = append(opts, gateway.WithSuccessMessage(message))
+		}
+		_, err = newClient(t, "http://localhost", opts...).CreateInvoice(t.Context(), order("A-17"))
+		assert.Equal(t, parts[3], outcomes[gateway.OutcomeOf(err)], "%s %d: %s: %v", parts[0], status, parts[1], err)
+	}
+}
+
+// A redirect of the same request to another base URL names that, and proves that there is no invoice, unless an earlier
+// attempt may have created one.
+func TestClient_CreateInvoice_redirected(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ location, remedy string }{
+		{"https://Localhost:443/shop/api/invoice/create", ": set the base URL to https://localhost/shop"},
+		{"//www.localhost/shop/api/invoice/create/", ": set the base URL to http://www.localhost/shop"},
+		{"/shop/api/invoice/create/", ""},
+	} {
+		sent := 0
+		trip := over(func(req *http.Request) (*http.Response, error) {
+			sent++
+			return statusTrip(308, "", "Location", tt.location)(req)
+		})
+		c := newClient(t, "http://localhost/shop", trip)
+		for range 2 {
+			_, err := c.CreateInvoice(t.Context(), order("A-17"))
+			failure, ok := errors.AsType[*gateway.TransportError](err)
+			require.True(t, ok, "%v", err)
+			assert.Equal(t, rejected, failure.Outcome)
+			assert.False(t, gateway.SafeToRetry(err))
+			assert.ErrorIs(t, err, gateway.ErrRedirect)
+			assert.Regexp(t, `create/?`+regexp.QuoteMeta(tt.remedy)+`; last status 308$`, err.Error())
+		}
+		assert.Equal(t, 2, sent, "the order is free")
+	}
+	_, err := newClient(t, "http://localhost/shop", over(statusTrip(301, "", "Location", "https://localhost/shop/api/exchange-rate"))).ExchangeRates(t.Context())
+	assert.ErrorContains(t, err, ": set the base URL to https://localhost/shop")
+
+	answers := []tripper{statusTrip(500, ""), statusTrip(307, "", "Location", "https://localhost/api/invoice/create")}
+	c := newClient(t, "http://localhost", gateway.WithIdempotentOrders(), once(), over(func(req *http.Request) (*http.Response, error) {
+		answer := answers[0]
+		answers = answers[1:]
+		return answer(req)
+	}))
+	for range 2 {
+		_, err := c.CreateInvoice(t.Context(), order("A-17"))
+		assert.Equal(t, unknown, gateway.OutcomeOf(err))
+	}
+}
+
+// A success without the documented message is drift.
+func TestClient_CreateInvoice_drift(t *testing.T) {
+	t.Parallel()
+	for body, pointer := range map[string]string{
+		`{"message":"Created","result":{"invoiceId":"i"},"meta":{}}`: "/message",
+		`{"result":{"invoiceId":"i"},"meta":{}}`:                     "",
+	} {
+		var drift []gateway.Drift
+		observer := gateway.Observer{Drift: func(_ context.Context, d gateway.Drift) { drift = append(drift, d) }}
+		_, err := newClient(t, "http://localhost", over(statusTrip(201, body)), gateway.WithObserver(observer)).CreateInvoice(t.Context(), order("A-17"))
+		require.NoError(t, err)
+		assert.Equal(t, []gateway.Drift{{Operation: gateway.OpCreateInvoice, Pointer: pointer, Kind: gateway.DriftUnexpectedValue}}, drift)
+	}
+}
+
+// decodeAnswer reads an id of any form, and an address.
+func decodeAnswer(body json.RawMessage) (gateway.InvoiceDetails, error) {
+	var answer struct {
+		ID      any    `json:"id"`
+		Address string `json:"address"`
+	}
+	err := json.Unmarshal(body, &answer)
+	details := gateway.InvoiceDetails{Address: answer.Address}
+	if answer.ID != nil {
+		details.ID = fmt.Sprint(answer.ID)
+	}
+	return details, err
+}
