@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log"
 	"log/slog"
 	"net/http"
@@ -30,14 +31,9 @@ import (
 	"github.com/cryptogw/gateway/sqlguard"
 )
 
-// The points of a run at which processes end.
-var points = []string{
-	"working",   // the engine has begun the run
-	"received",  // the gateway has the request
-	"committed", // and has created the invoice
-	"telling",   // the merchant has written the event
-	"ended",     // its transaction has ended, and the engine has not recorded the end of the run
-}
+// The points of a run at which processes end: the engine has begun it, the gateway has the request, and has created the
+// invoice, the merchant has written the event, and its transaction has ended, but the engine has not recorded that.
+var points = []string{"working", "received", "committed", "telling", "ended"}
 
 // How a process ends: by a kill, or by a deploy that calls StopAndCancel or Stop.
 var ends = []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGINT}
@@ -128,11 +124,9 @@ func (p *proof) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	switch n % 10 {
 	case 2: // cut before
 		panic(http.ErrAbortHandler)
-	case 4:
-		respond(w, http.StatusUnprocessableEntity)
-		return
-	case 6:
-		respond(w, http.StatusTooManyRequests)
+	case 4, 6:
+		w.WriteHeader(map[int]int{4: http.StatusUnprocessableEntity, 6: http.StatusTooManyRequests}[n%10])
+		_, _ = io.WriteString(w, `{"message":"No","result":{},"meta":{}}`)
 		return
 	}
 	p.mu.Lock()
@@ -142,14 +136,14 @@ func (p *proof) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	switch n % 10 {
 	case 5:
 		time.Sleep(2 * runDeadline)
-		respond(w, http.StatusCreated)
 	case 7: // cut after
 		panic(http.ErrAbortHandler)
 	case 9:
-		respond(w, http.StatusInternalServerError)
-	default:
-		respond(w, http.StatusCreated)
+		w.WriteHeader(http.StatusInternalServerError)
+		return
 	}
+	w.WriteHeader(http.StatusCreated)
+	_, _ = io.WriteString(w, `{"message":"Operation was successful.","result":{"id":"1"},"meta":{}}`)
 }
 
 // reach counts how often a point has been reached, and returns the count. At every tenth time it ends the process whose

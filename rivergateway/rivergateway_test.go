@@ -2,26 +2,204 @@ package rivergateway
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivermigrate"
+	"github.com/riverqueue/river/rivertest"
 	"github.com/riverqueue/river/rivertype"
+	"github.com/shopspring/decimal"
+	"go.uber.org/goleak"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/gatewaytest"
+	"github.com/cryptogw/gateway/internal/testing/postgrestest"
 	"github.com/cryptogw/gateway/sqlguard"
 )
+
+// The database of all tests, with the tables of River, of the guard and of a merchant.
+var (
+	dsn   string
+	pool  *pgxpool.Pool
+	db    *sql.DB
+	queue *river.Client[pgx.Tx] // inserts only
+)
+
+func TestMain(m *testing.M) {
+	if text := os.Getenv(processEnv); text != "" {
+		work(text) // this is a process of the proof
+		return
+	}
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // clients warn of what the tests cause
+	ctx := context.Background()
+	server := must(postgrestest.Start("fsync=off", "shared_buffers=64MB"))
+	dsn = server.DSN("postgres")
+	pool = must(pgxpool.New(ctx, dsn))
+	db = stdlib.OpenDBFromPool(pool)
+	queue = must(river.NewClient(riverpgxv5.New(pool), &river.Config{}))
+	must(must(rivermigrate.New(riverpgxv5.New(pool), nil)).Migrate(ctx, rivermigrate.DirectionUp, nil))
+	must(0, must(sqlguard.New(db, sqlguard.WithoutDurability())).Migrate(ctx))
+	must(pool.Exec(ctx, `CREATE TABLE results (order_id text NOT NULL, outcome text NOT NULL)`))
+	goleak.VerifyTestMain(m, goleak.IgnoreCurrent(), goleak.Cleanup(func(code int) {
+		server.Stop()
+		os.Exit(code)
+	}))
+}
+
+func must[T any](value T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return value
+}
+
+// A shop is a merchant with a guard and a gateway, and no orders in the database.
+type shop struct {
+	t     *testing.T
+	guard *sqlguard.Guard
+	gw    *gatewaytest.Server
+	cfg   Config
+
+	told    sync.Mutex      // OnInvoice runs for several orders at once
+	results []InvoiceResult // of all runs of OnInvoice, committed or not
+}
+
+func newShop(t *testing.T, opts ...sqlguard.Option) *shop {
+	s := &shop{t: t, gw: gatewaytest.NewServer(), guard: must(sqlguard.New(db, opts...))}
+	t.Cleanup(s.gw.Close)
+	s.exec(`DELETE FROM river_job; DELETE FROM gateway_orders; DELETE FROM results`)
+	t.Cleanup(func() {
+		if job := s.text(`SELECT river_job::text FROM river_job WHERE strpos(river_job::text, $1) > 0`, s.gw.APIKey); job != "" {
+			t.Errorf("a job has the key: %s", job)
+		}
+	})
+	s.cfg = Config{
+		Guard: s.guard, Pool: pool, BaseURL: s.gw.URL, APIKey: func() string { return s.gw.APIKey },
+		Options: []gateway.Option{gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1})}, OnInvoice: s.onInvoice,
+	}
+	return s
+}
+
+// onInvoice is the merchant's function. It records its event in its own table.
+func (s *shop) onInvoice(ctx context.Context, tx pgx.Tx, r InvoiceResult) error {
+	s.told.Lock()
+	s.results = append(s.results, r)
+	s.told.Unlock()
+	_, err := tx.Exec(ctx, `INSERT INTO results VALUES ($1, $2)`, r.OrderID, r.Outcome.String())
+	return err
+}
+
+// committed returns what the merchant's table has of an order.
+func (s *shop) committed(orderID string) string {
+	return s.text(`SELECT outcome FROM results WHERE order_id = $1`, orderID)
+}
+
+// text returns the texts of a query, with commas.
+func (s *shop) text(query, arg string) string {
+	rows := must(pool.Query(context.Background(), query, arg))
+	return strings.Join(must(pgx.CollectRows(rows, pgx.RowTo[string])), ", ")
+}
+
+func (s *shop) exec(text string) { must(pool.Exec(context.Background(), text)) }
+
+func request(orderID string) gateway.InvoiceRequest {
+	ten := decimal.RequireFromString("10.50")
+	return gateway.InvoiceRequest{OrderID: orderID, Price: ten, Amount: ten, BaseCurrency: "usd"}
+}
+
+// insert inserts the job of an order, as a merchant does.
+func (s *shop) insert(orderID string, o InsertOptions) *rivertype.JobRow {
+	return must(inTx(nil, InsertInvoiceTx, request(orderID), o)).Job
+}
+
+type inserting[T any] = func(context.Context, *river.Client[pgx.Tx], pgx.Tx, T, InsertOptions) (*rivertype.JobInsertResult, error)
+
+// inTx inserts a job in a transaction, which fails with an error unless that is nil.
+func inTx[T any](fails error, insert inserting[T], of T, o InsertOptions) (r *rivertype.JobInsertResult, err error) {
+	err = pgx.BeginFunc(context.Background(), pool, func(tx pgx.Tx) error {
+		r, err = insert(context.Background(), queue, tx, of, o)
+		return errors.Join(err, fails)
+	})
+	return r, err
+}
+
+// The state of a job after a run.
+const (
+	completed = rivertype.JobStateCompleted
+	cancelled = rivertype.JobStateCancelled
+	discarded = rivertype.JobStateDiscarded
+	failed    = rivertype.JobStateAvailable // it runs again at once
+	retryable = rivertype.JobStateRetryable // it runs again later
+	snoozed   = rivertype.JobStateScheduled
+)
+
+// run runs a job once, without the rest of the engine, and returns its row and the error that the engine records.
+func (s *shop) run(job *rivertype.JobRow) (*rivertype.JobRow, error) {
+	s.t.Helper()
+	job = must(queue.JobGet(s.t.Context(), job.ID))
+	conn := must(pool.Acquire(s.t.Context()))
+	defer conn.Release()
+	jobs := must(New(s.cfg))
+	work := rivertest.NewWorker(s.t, riverpgxv5.New(pool), &river.Config{}, &invoiceWorker{Jobs: jobs}).WorkJob
+	if job.Kind != (invoiceArgs{}).Kind() {
+		work = rivertest.NewWorker(s.t, riverpgxv5.New(pool), &river.Config{}, &withdrawalWorker{Jobs: jobs}).WorkJob
+	}
+	result, err := work(s.t.Context(), s.t, autocommit{poolConn: conn}, job)
+	if result == nil {
+		s.t.Fatal(err)
+	}
+	return must(queue.JobGet(s.t.Context(), job.ID)), err
+}
+
+// An autocommit is a transaction for rivertest whose statements commit, as those of the engine do. A job in a
+// transaction of its own would wait for another.
+type (
+	autocommit struct {
+		*poolConn
+		rest
+	}
+	poolConn = pgxpool.Conn
+	rest     struct{ pgx.Tx }
+)
+
+// checkOrder compares what the merchant's table and the guard have of an order, and how many invoices were sent.
+func (s *shop) checkOrder(told string, state gateway.OrderState, sent int) {
+	s.t.Helper()
+	order := must(s.guard.Order(s.t.Context(), "", "A-17"))
+	if got, n := s.committed("A-17"), len(s.gw.Requests()); got != told || order.State != state || n != sent {
+		s.t.Errorf("told %q, want %q; the order is %s, want %s; %d were sent, want %d", got, told, order.State, state, n, sent)
+	}
+}
+
+// start starts the engine with the workers, until the test ends. Events are of the jobs whose run has ended.
+func (s *shop) start(rescue time.Duration, periodic ...*river.PeriodicJob) (*river.Client[pgx.Tx], <-chan *river.Event) {
+	workers := river.NewWorkers()
+	must(0, must(New(s.cfg)).AddWorkers(workers))
+	e := must(river.NewClient(riverpgxv5.New(pool), &river.Config{
+		Workers: workers, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 2}},
+		Logger: slog.New(slog.DiscardHandler), TestOnly: true, PeriodicJobs: periodic, RescueStuckJobsAfter: rescue,
+	}))
+	events, cancel := e.Subscribe(river.EventKindJobCompleted, river.EventKindJobCancelled, river.EventKindJobFailed, river.EventKindJobInterrupted)
+	s.t.Cleanup(cancel)
+	must(0, e.Start(context.Background()))
+	s.t.Cleanup(func() { must(0, e.StopAndCancel(context.Background())) })
+	return e, events
+}
 
 // Workers without a shared guard cannot be made, also not by an option of the client.
 func TestNew(t *testing.T) {
@@ -73,80 +251,54 @@ func TestConfig_secret(t *testing.T) {
 	}
 }
 
-// start starts the engine with the workers, until the test ends. Events are of the jobs whose run has ended.
-func (s *shop) start(rescue time.Duration, periodic ...*river.PeriodicJob) (*river.Client[pgx.Tx], <-chan *river.Event) {
-	workers := river.NewWorkers()
-	must(0, must(New(s.cfg)).AddWorkers(workers))
-	e := must(river.NewClient(riverpgxv5.New(pool), &river.Config{
-		Workers: workers, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 2}},
-		Logger: slog.New(slog.DiscardHandler), TestOnly: true, PeriodicJobs: periodic, RescueStuckJobsAfter: rescue,
-	}))
-	events, cancel := e.Subscribe(river.EventKindJobCompleted, river.EventKindJobCancelled, river.EventKindJobFailed, river.EventKindJobInterrupted)
-	s.t.Cleanup(cancel)
-	must(0, e.Start(context.Background()))
-	s.t.Cleanup(func() { must(0, e.StopAndCancel(context.Background())) })
-	return e, events
-}
-
-// respond responds to an invoice.
-func respond(w http.ResponseWriter, status int) {
-	w.WriteHeader(status)
-	if status == http.StatusCreated {
-		_, _ = io.WriteString(w, `{"message":"Operation was successful.","result":{"id":"1"},"meta":{}}`)
-	} else {
-		_, _ = io.WriteString(w, `{"message":"No","result":{},"meta":{}}`)
-	}
-}
-
 // A deploy, or the deadline of a run, cuts no invoice that is being sent: the engine waits for its outcome. Before that,
 // or after a refusal for now, the job goes back to the queue without an attempt, and the next process sends it.
 func TestEngine_stopped(t *testing.T) {
+	var working chan struct{}
+	readsKey := func(s *shop) {
+		s.cfg.APIKey = nil
+		with(gateway.WithAPIKeySource(func(ctx context.Context) (string, error) {
+			working <- struct{}{}
+			if <-ctx.Done(); ctx.Err() != context.Canceled {
+				t.Errorf("the context of the key source: %v", ctx.Err())
+			}
+			return "", ctx.Err()
+		}))(s)
+	}
 	for name, test := range map[string]struct {
-		run    time.Duration // its timeout, which ends it; 0 for the default, and StopAndCancel
-		key    bool          // it is ended when the key is read, not when the gateway has the invoice
-		status int           // of the response after that; 0 for none
-		state  rivertype.JobState
-		told   string
-		order  gateway.OrderState
+		run     time.Duration // its timeout, and then Stop; 0 for StopAndCancel
+		prepare func(*shop)
+		state   rivertype.JobState
+		told    string
+		order   gateway.OrderState
 	}{
-		"before it is sent":                 {0, true, 0, failed, "", free},
-		"a success":                         {0, false, 201, completed, "succeeded", created},
-		"a success after the run's timeout": {time.Second, false, 201, completed, "succeeded", created},
-		"a refusal for now":                 {0, false, 429, failed, "", free},
-		"no response":                       {0, false, 0, cancelled, "unknown", unknown},
+		"before it is sent":                 {0, readsKey, failed, "", free},
+		"a success":                         {0, all(), completed, "succeeded", created},
+		"a success after the run's timeout": {time.Second, all(), completed, "succeeded", created},
+		"a refusal for now":                 {0, refused(429), failed, "", free},
+		"no response":                       {0, inject(lost), cancelled, "unknown", unknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newShop(t, sqlguard.WithMerchants())
-			working, ended := make(chan struct{}, 1), make(chan struct{})
-			var sent atomic.Int32
+			working = make(chan struct{}, 1)
+			var first sync.Once
+			cancelled := make(chan struct{})
 			gw := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-				_, _ = io.Copy(io.Discard, req.Body)
-				if sent.Add(1) > 1 || test.key {
-					respond(w, http.StatusCreated)
-					return
-				}
-				working <- struct{}{}
-				if <-ended; test.status == 0 {
-					panic(http.ErrAbortHandler)
-				}
-				respond(w, test.status)
+				first.Do(func() {
+					working <- struct{}{}
+					<-cancelled
+				})
+				s.gw.Handler().ServeHTTP(w, req)
 			}))
 			t.Cleanup(gw.Close)
-			s.cfg.BaseURL, s.cfg.RunTimeout = gw.URL, test.run
-			s.cfg.Merchant = func(context.Context, string) ([]gateway.CallOption, error) { return nil, nil }
+			s.cfg.BaseURL, s.cfg.RunTimeout = gw.URL+"/gateway", test.run
 			works := s.cfg
+			works.Merchant = func(context.Context, string) ([]gateway.CallOption, error) { return nil, nil }
 			s.cfg.Merchant = func(ctx context.Context, _ string) ([]gateway.CallOption, error) {
-				context.AfterFunc(ctx, func() { close(ended) })
+				context.AfterFunc(ctx, func() { close(cancelled) })
 				return nil, nil
 			}
-			if test.key {
-				s.cfg.APIKey = nil
-				with(gateway.WithAPIKeySource(func(ctx context.Context) (string, error) {
-					working <- struct{}{}
-					<-ctx.Done()
-					return "", ctx.Err()
-				}))(s)
-			}
+			test.prepare(s)
 			engine, events := s.start(0)
 			s.insert("A-17", InsertOptions{Merchant: "shop-a", Job: river.InsertOpts{MaxAttempts: 1}})
 			if <-working; test.run > 0 {
