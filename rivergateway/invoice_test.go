@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -27,26 +26,13 @@ const (
 	isCreated, isUnknown             = gateway.OutcomeSucceeded, gateway.OutcomeUnknown
 )
 
-const rawInvoice = `{"b":"\u0000","a":1e99999, "z":1.500}` // PostgreSQL would change it as JSON, or refuse it
-
-// An invoiceRow is a run of the job of an order, after an earlier one whose OnInvoice failed, unless first is nil: the
-// state of the job with attempts left and after the last one, what the merchant is told when the job ends, what the
-// guard has of the order, and how many requests were sent in all.
-type invoiceRow struct {
-	first, prepare func(s *shop)
-	state, last    rivertype.JobState
-	told           string
-	order          gateway.OrderState
-	sent           int
-}
-
 // What an earlier run has stored is told, unless the guard has something newer.
 func TestInvoice(t *testing.T) {
 	succeeds := func(s *shop) { s.gw.SetResult(gatewaytest.OpCreateInvoice, rawInvoice) }
 	notRecorded := all((*shop).forget, elsewhere("A-17", isUnknown))
 	otherPrice := all(elsewhere("A-17", isCreated), change(`{"price": "99.50"}`))
 	repeatable := all(inject(lost), with(gateway.WithIdempotentOrders()))
-	rows := map[string]invoiceRow{
+	rows := map[string]row{
 		"created":                              {nil, all(), completed, completed, "succeeded", created, 1},
 		"unknown":                              {nil, inject(lost), cancelled, cancelled, "unknown", unknown, 1},
 		"unknown, where it may be repeated":    {nil, repeatable, failed, cancelled, "unknown", unknown, 1},
@@ -55,80 +41,29 @@ func TestInvoice(t *testing.T) {
 		"a key that cannot be read":            {nil, (*shop).cannotRead, failed, cancelled, "not sent", free, 0},
 		"not sent":                             {nil, func(s *shop) { s.cfg.BaseURL = "http://127.0.0.1:1" }, failed, cancelled, "not sent", free, 0},
 		"in flight elsewhere":                  {nil, elsewhere("A-17"), snoozed, snoozed, "", inFlight, 0},
-		"created elsewhere":                    {nil, elsewhere("A-17", isCreated), completed, completed, "succeeded", created, 0},
+		"created elsewhere":                    {nil, elsewhere("A-17", isCreated), completed, completed, "succeeded again", created, 0},
 		"created elsewhere, for another price": {nil, otherPrice, cancelled, cancelled, "conflict", created, 0},
 		"unknown from before":                  {nil, elsewhere("A-17", isUnknown), cancelled, cancelled, "unknown", unknown, 0},
 		"the guard's database fails":           {nil, (*shop).closeGuard, failed, cancelled, "unknown", free, 0},
-		"no options for the merchant":          {nil, change(`{"merchant": "shop-b"}`), failed, cancelled, "not sent", free, 0},
+		"no options for the merchant":          {nil, (*shop).hasNoOptions, failed, cancelled, "not sent", free, 0},
 
-		"succeeded":                            {succeeds, all(), completed, completed, "succeeded", created, 1},
+		"succeeded":                            {succeeds, all(), completed, completed, "succeeded again", created, 1},
 		"succeeded, and the guard has lost it": {succeeds, (*shop).forget, completed, completed, "succeeded", free, 1},
 		"succeeded, and could not be recorded": {succeeds, notRecorded, completed, completed, "succeeded", unknown, 1},
 		"refused":                              {refused(422), all(), cancelled, cancelled, "rejected", free, 1},
-		"refused, then created elsewhere":      {refused(422), elsewhere("A-17", isCreated), completed, completed, "succeeded", created, 1},
+		"refused, then created elsewhere":      {refused(422), elsewhere("A-17", isCreated), completed, completed, "succeeded again", created, 1},
 		"refused, then unknown elsewhere":      {refused(422), elsewhere("A-17", isUnknown), cancelled, cancelled, "unknown", unknown, 1},
 		"refused, and in flight elsewhere":     {refused(422), elsewhere("A-17"), snoozed, snoozed, "", inFlight, 1},
 		"refused, and the guard fails":         {refused(422), (*shop).closeGuard, retryable, discarded, "", free, 1},
 		"unknown, not told":                    {page(502), all(), cancelled, cancelled, "unknown", unknown, 1},
 		"unknown, and the guard has lost it":   {page(502), (*shop).forget, cancelled, cancelled, "unknown", free, 1},
-		"unknown, and an invoice is found":     {page(502), found(true), completed, completed, "succeeded", created, 1},
+		"unknown, and an invoice is found":     {page(502), found(true), completed, completed, "succeeded again", created, 1},
 		"unknown, and none is found":           {page(502), found(false), completed, completed, "succeeded", created, 2},
 	}
 	for _, status := range []int{401, 402, 403, 404, 405, 407} {
-		rows[fmt.Sprintf("the set-up is refused, %d", status)] = invoiceRow{nil, refused(status), failed, cancelled, "rejected", free, 1}
+		rows[fmt.Sprintf("the set-up is refused, %d", status)] = row{nil, refused(status), failed, cancelled, "rejected", free, 1}
 	}
-	for name, test := range rows {
-		for attempts, want := range map[int]rivertype.JobState{25: test.state, 1: test.last} {
-			t.Run(name+map[int]string{1: ", at the last attempt"}[attempts], func(t *testing.T) {
-				s := newShop(t)
-				job := s.insert("A-17", InsertOptions{Job: river.InsertOpts{MaxAttempts: attempts}})
-				var stored InvoiceResult
-				if test.first != nil {
-					test.first(s)
-					job, stored = s.storeResult(job)
-				}
-				test.prepare(s)
-				job, err := s.run(job)
-				told := ""
-				if job.State == completed || job.State == cancelled {
-					told = test.told
-				}
-				s.checkOrder(told, test.order, test.sent)
-				output := string(job.Output())
-				if job.State != want || strings.Contains(output, `"delivered": true`) != (told != "") || !strings.Contains(output, told) {
-					t.Errorf("the job is %s, want %s, and has %s: %v", job.State, want, output, err)
-				}
-				isNew := test.first == nil || told != stored.Outcome.String() || test.order == created || stored.Outcome == isUnknown && test.order == unknown
-				for _, r := range s.results {
-					if r.JobID != job.ID || (r.Reason == "") != (r.Outcome == isCreated) || !isNew && !reflect.DeepEqual(r.stored(), stored.stored()) {
-						t.Errorf("told %+v, after %+v", r, stored)
-					}
-				}
-			})
-		}
-	}
-}
-
-// storeResult runs a job whose OnInvoice fails, so that nothing of it is committed, and returns what it was told.
-func (s *shop) storeResult(job *rivertype.JobRow) (*rivertype.JobRow, InvoiceResult) {
-	failure := errors.New("a\x00b")
-	s.cfg.OnInvoice = func(ctx context.Context, tx pgx.Tx, r InvoiceResult) error {
-		if _ = s.onInvoice(ctx, tx, r); r.Invoice != nil {
-			panic("a\ufffdb")
-		}
-		return failure
-	}
-	job, err := s.run(job)
-	r := s.results[0]
-	if job.State != failed && job.State != discarded || s.committed("A-17") != "" || job.Errors[0].Error != "a\ufffdb" {
-		s.t.Errorf("%s, %+v, told %q: %v", job.State, job.Errors, s.committed("A-17"), err)
-	}
-	if hasResponse := r.StatusCode == 502 && len(r.Body) > 0 && !r.SentAt.IsZero(); hasResponse != (r.Outcome == isUnknown) ||
-		r.Invoice != nil && string(r.Invoice.Raw) != rawInvoice {
-		s.t.Errorf("told %+v", r)
-	}
-	s.cfg.OnInvoice, s.results = s.onInvoice, nil
-	return must(queue.JobRetry(s.t.Context(), job.ID)), r
+	runAll(t, rows, func(s *shop, o InsertOptions) *rivertype.JobRow { return s.insert("A-17", o) })
 }
 
 var lost = gatewaytest.FaultCommitThenDrop()
@@ -157,6 +92,12 @@ func page(status int) func(*shop) { return inject(gatewaytest.FaultPage(status))
 // change changes the arguments of the jobs.
 func change(args string) func(*shop) {
 	return func(s *shop) { s.exec(`UPDATE river_job SET args = args || '` + args + `'`) }
+}
+
+// hasNoOptions asks for the options of a merchant in vain, with an error that PostgreSQL cannot store.
+func (s *shop) hasNoOptions() {
+	change(`{"merchant": "shop-b"}`)(s)
+	s.cfg.Merchant = func(context.Context, string) ([]gateway.CallOption, error) { return nil, errors.New("a\x00b") }
 }
 
 func (s *shop) cannotRead() {
@@ -206,9 +147,9 @@ func TestInvoiceResult_isTrueOf(t *testing.T) {
 // process for dead, the merchant receives the result once.
 func TestInvoice_end(t *testing.T) {
 	overtaken := func(text string) func(*shop) {
-		return func(s *shop) {
-			with(gateway.WithObserver(gateway.Observer{End: func(context.Context, gateway.Call) { s.exec(`UPDATE river_job SET ` + text) }}))(s)
-		}
+		return with(gateway.WithObserver(gateway.Observer{End: func(context.Context, gateway.Call) {
+			must(pool.Exec(context.Background(), `UPDATE river_job SET `+text))
+		}}))
 	}
 	for name, test := range map[string]struct {
 		prepare func(*shop)
@@ -226,15 +167,15 @@ func TestInvoice_end(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newShop(t)
 			test.prepare(s)
-			job, err := s.run(s.insert("A-17", InsertOptions{}))
+			job, err := s.runJob(s.insert("A-17", InsertOptions{}))
 			_, stored := undelivered(job)
 			if _, isEnd := errors.AsType[*river.JobCancelError](err); err == nil || isEnd || job.State != test.state || stored != test.stored ||
 				s.committed("A-17") != test.told || len(s.results) != test.calls {
 				t.Fatalf("%s, told %q in %d calls, stored %s: %v", job.State, s.committed("A-17"), len(s.results), job.Output(), err)
 			}
 			if s.cfg.Pool = pool; job.State == failed && !stored {
-				_, _ = s.run(job)
-				s.checkOrder("succeeded", created, 1)
+				_, _ = s.runJob(job)
+				s.checkOrder("succeeded again", created, 1)
 			}
 		})
 	}
@@ -310,7 +251,7 @@ func TestInsertInvoiceTx(t *testing.T) {
 			last = inserted.Job.ID
 		}
 		if test.run != "" {
-			if job, err := s.run(inserted.Job); job.State != test.run {
+			if job, err := s.runJob(inserted.Job); job.State != test.run {
 				t.Errorf("%s: %s: %v", test.name, job.State, err)
 			}
 		}
@@ -320,27 +261,5 @@ func TestInsertInvoiceTx(t *testing.T) {
 		if !strings.Contains(string(sent.Body), want) {
 			t.Errorf("sent %s", sent.Body)
 		}
-	}
-}
-
-// Jobs for several merchants are sent with the options of each.
-func TestInvoice_merchants(t *testing.T) {
-	s := newShop(t, sqlguard.WithMerchants())
-	shared := append(make([]gateway.CallOption, 0, 2), gateway.WithAPIKey(s.gw.APIKey))
-	s.cfg.APIKey = func() string { return "another-key" }
-	s.cfg.Merchant = func(_ context.Context, merchant string) ([]gateway.CallOption, error) {
-		if merchant != "shop-b" {
-			return nil, errors.New("unknown\x00merchant")
-		}
-		return shared, nil
-	}
-	job, err := s.run(s.insert("A-17", InsertOptions{Merchant: "shop-b"}))
-	order := must(s.guard.Order(t.Context(), "shop-b", "A-17"))
-	if job.State != completed || s.results[0].Merchant != "shop-b" || order.State != created || shared[:2][1] != nil {
-		t.Errorf("%s, told %+v, %s, options %v: %v", job.State, s.results, order.State, shared[:2], err)
-	}
-	job, err = s.run(s.insert("A-17", InsertOptions{Merchant: "shop-c", Job: river.InsertOpts{MaxAttempts: 1}}))
-	if told := s.committed("A-17"); job.State != cancelled || told != "succeeded, not sent" || !strings.Contains(job.Errors[0].Error, "unknown\ufffdmerchant") {
-		t.Errorf("%s, told %q, %+v: %v", job.State, told, job.Errors, err)
 	}
 }

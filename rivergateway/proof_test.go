@@ -2,10 +2,8 @@ package rivergateway
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log"
 	"log/slog"
 	"net/http"
@@ -28,12 +26,13 @@ import (
 	"github.com/riverqueue/river/rivertype"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/gatewaytest"
 	"github.com/cryptogw/gateway/sqlguard"
 )
 
-// The points of a run at which processes end: the engine has begun it, the gateway has the request, and has created the
-// invoice, the merchant has written the event, and its transaction has ended, but the engine has not recorded that.
-var points = []string{"working", "received", "committed", "telling", "ended"}
+// The points of a run at which processes end: the engine has begun it, the gateway has the request, and has carried it
+// out, the merchant has written the event, and its transaction has ended, but the engine has not recorded that.
+var points = []string{"working", "received", "done", "telling", "ended"}
 
 // How a process ends: by a kill, or by a deploy that calls StopAndCancel or Stop.
 var ends = []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGINT}
@@ -51,7 +50,7 @@ const (
 // merchant's function that fails now and then. They are ended at every point of a run. No order is created twice, none
 // is forgotten, and of each the merchant receives one event, and it is true.
 func TestProof(t *testing.T) {
-	p := &proof{shop: newShop(t), ending: map[string]bool{}, reached: map[string]int{}, ended: map[string]int{}, created: map[string]int{}}
+	p := &proof{shop: newShop(t), ending: map[string]bool{}, reached: map[string]int{}, ended: map[string]int{}}
 	gw := httptest.NewServer(p)
 	defer gw.Close()
 	for n := range orderCount {
@@ -78,14 +77,13 @@ type proof struct {
 	mu             sync.Mutex
 	ending         map[string]bool // processes that were killed or stopped
 	reached, ended map[string]int  // by point: how often, and how many processes ended there
-	created        map[string]int  // invoices, by order
 }
 
 // machine runs one process after the other.
 func (p *proof) machine(working context.Context, url string) {
 	for working.Err() == nil && !p.t.Failed() {
 		cmd := exec.CommandContext(working, os.Args[0])
-		cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "GOMAXPROCS=2", processEnv+"="+url+" "+dsn)
+		cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "GOMAXPROCS=2", processEnv+"="+url+" "+p.gw.APIKey+" "+dsn)
 		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 		text, err := cmd.CombinedOutput()
 		if exit, _ := errors.AsType[*exec.ExitError](err); err != nil && working.Err() == nil && (exit == nil || exit.Exited()) {
@@ -116,34 +114,18 @@ func (p *proof) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		}
 		return
 	}
-	var body struct{ OrderID string }
-	if json.NewDecoder(req.Body).Decode(&body) != nil {
-		panic(http.ErrAbortHandler) // the process was killed meanwhile
-	}
 	n := p.reach("received", req)
-	switch n % 10 {
-	case 2: // cut before
-		panic(http.ErrAbortHandler)
-	case 4, 6:
-		w.WriteHeader(map[int]int{4: http.StatusUnprocessableEntity, 6: http.StatusTooManyRequests}[n%10])
-		_, _ = io.WriteString(w, `{"message":"No","result":{},"meta":{}}`)
-		return
+	faults := map[int]gatewaytest.Fault{
+		2: gatewaytest.FaultReset(), 4: gatewaytest.FaultRefuse(422, "No"), 6: gatewaytest.FaultRefuse(429, "No"),
+		7: gatewaytest.FaultCommitThenDrop(), 9: gatewaytest.FaultTruncate(9),
 	}
-	p.mu.Lock()
-	p.created[body.OrderID]++
-	p.mu.Unlock()
-	p.reach("committed", req)
-	switch n % 10 {
-	case 5:
+	if fault, ok := faults[n%10]; ok {
+		p.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, fault) // of this request, or of another one
+	}
+	defer p.reach("done", req)
+	if p.gw.Handler().ServeHTTP(w, req); n%10 == 5 {
 		time.Sleep(2 * runDeadline)
-	case 7: // cut after
-		panic(http.ErrAbortHandler)
-	case 9:
-		w.WriteHeader(http.StatusInternalServerError)
-		return
 	}
-	w.WriteHeader(http.StatusCreated)
-	_, _ = io.WriteString(w, `{"message":"Operation was successful.","result":{"id":"1"},"meta":{}}`)
 }
 
 // reach counts how often a point has been reached, and returns the count. At every tenth time it ends the process whose
@@ -162,7 +144,6 @@ func (p *proof) reach(point string, req *http.Request) (n int) {
 	}
 	p.mu.Unlock()
 	if isEnd && by == syscall.SIGKILL {
-		<-req.Context().Done()
 		panic(http.ErrAbortHandler)
 	}
 	return n
@@ -176,7 +157,7 @@ func (p *proof) check() {
 	for n := range orderCount {
 		id := orderName(n)
 		order := must(p.guard.Order(p.t.Context(), "", id))
-		created, told, isTrue := p.created[id], p.committed(id), false
+		created, told, isTrue := len(p.gw.InvoicesFor(id)), p.committed(id), false
 		switch told {
 		case "succeeded":
 			isTrue = created == 1 && order.State == gateway.OrderCreated
@@ -201,7 +182,7 @@ func (p *proof) check() {
 	}
 }
 
-// processEnv is the environment variable with the URL of the gateway and the DSN, for a process of the proof.
+// processEnv is the environment variable with the URL and the key of the gateway, and the DSN, for a process of the proof.
 const processEnv = "RIVERGATEWAY_PROCESS"
 
 // A process is one machine of the merchant.
@@ -211,13 +192,13 @@ type process struct{ name, url string }
 func work(text string) {
 	stopped := make(chan os.Signal, 1)
 	signal.Notify(stopped, syscall.SIGTERM, syscall.SIGINT)
-	url, dsn, _ := strings.Cut(text, " ")
-	p := process{strconv.Itoa(os.Getpid()), url}
-	pool := must(pgxpool.New(context.Background(), dsn+"&pool_max_conns=6"))
+	fields := strings.Fields(text)
+	p := process{strconv.Itoa(os.Getpid()), fields[0]}
+	pool := must(pgxpool.New(context.Background(), fields[2]+"&pool_max_conns=6"))
 	defer pool.Close()
 	jobs := must(New(Config{
 		Guard: must(sqlguard.New(stdlib.OpenDBFromPool(pool), sqlguard.WithLease(shortLease))), Pool: pool,
-		BaseURL: url, APIKey: func() string { return "a-key-for-tests" },
+		BaseURL: p.url + "/gateway", APIKey: func() string { return fields[1] },
 		Options: []gateway.Option{
 			gateway.WithUserAgent(p.name), gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1, InvoiceTimeout: longestCall}),
 		},
@@ -229,7 +210,7 @@ func work(text string) {
 	engine := must(river.NewClient(riverpgxv5.New(pool), &river.Config{
 		ID: p.name, Workers: workers, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 2}},
 		Logger: slog.New(slog.DiscardHandler), TestOnly: true, FetchPollInterval: 200 * time.Millisecond,
-		RetryPolicy: retrySoon{}, Middleware: []rivertype.Middleware{river.WorkerMiddlewareFunc(p.reportRun)},
+		RetryPolicy: p, Middleware: []rivertype.Middleware{river.WorkerMiddlewareFunc(p.reportRun)},
 	}))
 	must(0, engine.Start(context.Background()))
 	if <-stopped == syscall.SIGINT {
@@ -239,29 +220,23 @@ func work(text string) {
 	}
 }
 
-type retrySoon struct{}
-
-func (retrySoon) NextRetry(*rivertype.JobRow) time.Time {
-	return time.Now().Add(200 * time.Millisecond)
-}
+// NextRetry implements [river.ClientRetryPolicy].
+func (process) NextRetry(*rivertype.JobRow) time.Time { return time.Now().Add(200 * time.Millisecond) }
 
 // onInvoice is the merchant's function.
 func (p process) onInvoice(ctx context.Context, tx pgx.Tx, r InvoiceResult) error {
 	outcome := r.Outcome.String()
-	if r.Outcome == gateway.OutcomeSucceeded && len(r.Invoice.Raw) == 0 {
+	if r.Outcome == isCreated && len(r.Invoice.Raw) == 0 {
 		outcome += ", without the response" // never
 	}
-	if _, err := tx.Exec(ctx, `INSERT INTO results VALUES ($1, $2)`, r.OrderID, outcome); err != nil {
-		return err
-	}
+	must(tx.Exec(ctx, `INSERT INTO results VALUES ($1, $2)`, r.OrderID, outcome))
 	return p.report("telling")
 }
 
 func (p process) reportRun(ctx context.Context, _ *rivertype.JobRow, run func(context.Context) error) error {
 	_ = p.report("working")
-	err := run(ctx)
-	_ = p.report("ended")
-	return err
+	defer func() { _ = p.report("ended") }()
+	return run(ctx)
 }
 
 // report reports the progress of the process, and waits for the response, which does not arrive if the process is

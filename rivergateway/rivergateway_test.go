@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -75,8 +77,10 @@ type shop struct {
 	gw    *gatewaytest.Server
 	cfg   Config
 
-	told    sync.Mutex      // OnInvoice runs for several orders at once
-	results []InvoiceResult // of all runs of OnInvoice, committed or not
+	told        sync.Mutex      // OnInvoice runs for several orders at once
+	results     []InvoiceResult // that it received, committed or not
+	withdrawals []WithdrawalResult
+	fails       error // of OnInvoice and OnWithdrawal
 }
 
 func newShop(t *testing.T, opts ...sqlguard.Option) *shop {
@@ -90,18 +94,39 @@ func newShop(t *testing.T, opts ...sqlguard.Option) *shop {
 	})
 	s.cfg = Config{
 		Guard: s.guard, Pool: pool, BaseURL: s.gw.URL, APIKey: func() string { return s.gw.APIKey },
-		Options: []gateway.Option{gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1})}, OnInvoice: s.onInvoice,
+		Options:   []gateway.Option{gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1})},
+		OnInvoice: s.onInvoice, OnWithdrawal: s.onWithdrawal, Final: []gateway.WithdrawalStatus{"CANCELED"},
 	}
 	return s
 }
 
-// onInvoice is the merchant's function. It records its event in its own table.
+// What the merchant's table has after an outcome, or a status.
+const again, withoutRecord = " again", " without a record"
+
+// onInvoice is a function of the merchant, which writes its event into a table.
 func (s *shop) onInvoice(ctx context.Context, tx pgx.Tx, r InvoiceResult) error {
 	s.told.Lock()
+	defer s.told.Unlock()
 	s.results = append(s.results, r)
-	s.told.Unlock()
-	_, err := tx.Exec(ctx, `INSERT INTO results VALUES ($1, $2)`, r.OrderID, r.Outcome.String())
-	return err
+	told := r.Outcome.String()
+	if r.Invoice != nil && r.Invoice.Replayed {
+		told += again
+	}
+	must(tx.Exec(ctx, `INSERT INTO results VALUES ($1, $2)`, r.OrderID, told))
+	if s.fails != nil && r.Invoice != nil {
+		panic("a\ufffdb")
+	}
+	return s.fails
+}
+
+func (s *shop) onWithdrawal(ctx context.Context, tx pgx.Tx, r WithdrawalResult) error {
+	s.withdrawals = append(s.withdrawals, r)
+	told := string(r.Status)
+	if r.Withdrawal == nil {
+		told += withoutRecord
+	}
+	must(tx.Exec(ctx, `INSERT INTO results VALUES ('A-17', $1)`, told))
+	return s.fails
 }
 
 // committed returns what the merchant's table has of an order.
@@ -148,8 +173,8 @@ const (
 	snoozed   = rivertype.JobStateScheduled
 )
 
-// run runs a job once, without the rest of the engine, and returns its row and the error that the engine records.
-func (s *shop) run(job *rivertype.JobRow) (*rivertype.JobRow, error) {
+// runJob runs a job once, without the rest of the engine, and returns its row and the error that the engine records.
+func (s *shop) runJob(job *rivertype.JobRow) (*rivertype.JobRow, error) {
 	s.t.Helper()
 	job = must(queue.JobGet(s.t.Context(), job.ID))
 	conn := must(pool.Acquire(s.t.Context()))
@@ -181,9 +206,77 @@ type (
 func (s *shop) checkOrder(told string, state gateway.OrderState, sent int) {
 	s.t.Helper()
 	order := must(s.guard.Order(s.t.Context(), "", "A-17"))
-	if got, n := s.committed("A-17"), len(s.gw.Requests()); got != told || order.State != state || n != sent {
+	n := len(slices.DeleteFunc(s.gw.Requests(), func(r gatewaytest.Request) bool { return r.Method != http.MethodPost }))
+	if got := s.committed("A-17"); got != told || order.State != state || n != sent {
 		s.t.Errorf("told %q, want %q; the order is %s, want %s; %d were sent, want %d", got, told, order.State, state, n, sent)
 	}
+}
+
+// A row is a run of a job, after an earlier one whose function failed, unless first is nil: the state of the job with
+// attempts left and after the last one, what the merchant is told when the job ends, what the guard has of the order,
+// and how many invoices were sent in all.
+type row struct {
+	first, prepare func(s *shop)
+	state, last    rivertype.JobState
+	told           string
+	order          gateway.OrderState
+	sent           int
+}
+
+func runAll(t *testing.T, rows map[string]row, insert func(*shop, InsertOptions) *rivertype.JobRow) {
+	for name, test := range rows {
+		for attempts, want := range map[int]rivertype.JobState{25: test.state, 1: test.last} {
+			t.Run(name+map[int]string{1: ", at the last attempt"}[attempts], func(t *testing.T) {
+				s, o := newShop(t), InsertOptions{Job: river.InsertOpts{MaxAttempts: attempts}}
+				job := insert(s, o)
+				if test.first != nil {
+					test.first(s)
+					s.runFailing(job)
+				}
+				test.prepare(s)
+				job, err := s.runJob(job)
+				told := ""
+				if job.State == completed || job.State == cancelled {
+					told = test.told
+				}
+				s.checkOrder(told, test.order, test.sent)
+				outcome, output := strings.TrimSuffix(strings.TrimSuffix(told, withoutRecord), again), string(job.Output())
+				if job.State != want || strings.Contains(output, `"delivered": true`) != (told != "") || !strings.Contains(output, outcome) {
+					t.Errorf("the job is %s, want %s, and has %s: %v", job.State, want, output, err)
+				}
+				for _, r := range s.results {
+					if r.JobID != job.ID || (r.Reason == "") != (r.Outcome == isCreated) {
+						t.Errorf("told %+v", r)
+					}
+				}
+				for _, r := range s.withdrawals {
+					if r.JobID != job.ID || (r.Reason == "") != (r.Withdrawal != nil) || !strings.Contains(string(job.EncodedArgs), `"`+r.WithdrawRequestID+`"`) {
+						t.Errorf("told %+v", r)
+					}
+				}
+			})
+		}
+	}
+}
+
+const rawInvoice = `{"b":"\u0000","a":1e99999, "z":1.500}` // PostgreSQL would change it as JSON, or refuse it
+
+// runFailing runs a job whose function fails, so that nothing of it is committed. The result of an invoice is stored.
+func (s *shop) runFailing(job *rivertype.JobRow) {
+	s.fails = errors.New("a\x00b")
+	job, err := s.runJob(job)
+	if s.committed("A-17") != "" || job.Errors[0].Error != "a\ufffdb" {
+		s.t.Errorf("told %q, %+v: %v", s.committed("A-17"), job.Errors, err)
+	}
+	for _, r := range s.results {
+		stored, _ := undelivered(job)
+		hasResponse := r.StatusCode == 502 && len(r.Body) > 0 && !r.SentAt.IsZero()
+		if !reflect.DeepEqual(stored.stored(), r.stored()) || hasResponse != (r.Outcome == isUnknown) || r.Invoice != nil && string(r.Invoice.Raw) != rawInvoice {
+			s.t.Errorf("told %+v, stored %+v", r, stored)
+		}
+	}
+	s.fails = nil
+	must(queue.JobRetry(s.t.Context(), job.ID))
 }
 
 // start starts the engine with the workers, until the test ends. Events are of the jobs whose run has ended.
@@ -223,10 +316,8 @@ func TestNew(t *testing.T) {
 	t.Setenv("GATEWAY_API_KEY", s.gw.APIKey)
 	s.cfg.BaseURL, s.cfg.APIKey = "", nil
 	with(gateway.WithOrderGuard(new(gateway.MemoryGuard)))(s)
-	_, err := s.run(s.insert("A-17", InsertOptions{}))
-	if s.checkOrder("succeeded", gateway.OrderCreated, 1); err != nil {
-		t.Error(err)
-	}
+	_, _ = s.runJob(s.insert("A-17", InsertOptions{}))
+	s.checkOrder("succeeded", created, 1)
 	workers := river.NewWorkers()
 	if jobs := must(New(s.cfg)); jobs.AddWorkers(workers) != nil || jobs.AddWorkers(workers) == nil {
 		t.Error("the workers can be registered once")
@@ -255,16 +346,13 @@ func TestConfig_secret(t *testing.T) {
 // or after a refusal for now, the job goes back to the queue without an attempt, and the next process sends it.
 func TestEngine_stopped(t *testing.T) {
 	var working chan struct{}
-	readsKey := func(s *shop) {
-		s.cfg.APIKey = nil
-		with(gateway.WithAPIKeySource(func(ctx context.Context) (string, error) {
-			working <- struct{}{}
-			if <-ctx.Done(); ctx.Err() != context.Canceled {
-				t.Errorf("the context of the key source: %v", ctx.Err())
-			}
-			return "", ctx.Err()
-		}))(s)
-	}
+	begins := with(gateway.WithObserver(gateway.Observer{Start: func(ctx context.Context, _ gateway.Call) context.Context {
+		working <- struct{}{}
+		if <-ctx.Done(); ctx.Err() != context.Canceled {
+			t.Error(ctx.Err())
+		}
+		return ctx
+	}}))
 	for name, test := range map[string]struct {
 		run     time.Duration // its timeout, and then Stop; 0 for StopAndCancel
 		prepare func(*shop)
@@ -272,7 +360,7 @@ func TestEngine_stopped(t *testing.T) {
 		told    string
 		order   gateway.OrderState
 	}{
-		"before it is sent":                 {0, readsKey, failed, "", free},
+		"before it is sent":                 {0, begins, failed, "", free},
 		"a success":                         {0, all(), completed, "succeeded", created},
 		"a success after the run's timeout": {time.Second, all(), completed, "succeeded", created},
 		"a refusal for now":                 {0, refused(429), failed, "", free},
@@ -291,12 +379,13 @@ func TestEngine_stopped(t *testing.T) {
 				s.gw.Handler().ServeHTTP(w, req)
 			}))
 			t.Cleanup(gw.Close)
-			s.cfg.BaseURL, s.cfg.RunTimeout = gw.URL+"/gateway", test.run
+			s.cfg.BaseURL, s.cfg.RunTimeout, s.cfg.APIKey = gw.URL+"/gateway", test.run, func() string { return "another-key" }
+			options := append(make([]gateway.CallOption, 0, 2), gateway.WithAPIKey(s.gw.APIKey))
 			works := s.cfg
-			works.Merchant = func(context.Context, string) ([]gateway.CallOption, error) { return nil, nil }
+			works.Merchant = func(context.Context, string) ([]gateway.CallOption, error) { return options, nil }
 			s.cfg.Merchant = func(ctx context.Context, _ string) ([]gateway.CallOption, error) {
 				context.AfterFunc(ctx, func() { close(cancelled) })
-				return nil, nil
+				return options, nil
 			}
 			test.prepare(s)
 			engine, events := s.start(0)
@@ -315,6 +404,9 @@ func TestEngine_stopped(t *testing.T) {
 				if job := (<-events).Job; job.State != completed || s.committed("A-17") != "succeeded" {
 					t.Errorf("then %s", job.State)
 				}
+			}
+			if s.results[0].Merchant != "shop-a" || options[:2][1] != nil {
+				t.Errorf("told %+v, with options %v", s.results, options[:2])
 			}
 		})
 	}
