@@ -7,18 +7,17 @@ import (
 
 // A listing is what differs between the databases in the view for people.
 type listing struct {
-	create    string // creates a view that is not there
-	time      string // around a column with a time
-	text      string // around a column with the bytes of a text
-	document  string // the column record as JSON
-	held      string // the attempts in the document: the one that was begun last, until it ends
-	invoice   string // of the invoice
-	unknown   string // the last one of unknown outcome
-	last      string // the last one that proved nothing
-	member    string // around the name of a member of shown, for its text
-	request   string // what precedes the name of a member of the request there
-	findings  string // those of the document as one text, around the time of one
-	findingAt string // this time
+	create   string                                // creates a view that is not there
+	time     string                                // around a column with a time
+	text     string                                // around a column with the bytes of a text
+	document string                                // the column record as JSON
+	held     string                                // the attempts in the document: the one that was begun last, until it ends
+	invoice  string                                // of the invoice
+	unknown  string                                // the last one of unknown outcome
+	last     string                                // the last one that proved nothing
+	member   string                                // around the name of a member of shown, for its text
+	request  string                                // what precedes the name of a member of the request there
+	findings func(time func(string) string) string // those of the document as one text; NULL for none
 }
 
 // utf8Hex matches the hexadecimal digits of UTF-8 without NUL. PostgreSQL converts no other bytes into a text.
@@ -31,9 +30,10 @@ var postgresList = listing{
 	document: `replace(convert_from(record, 'UTF8'), '\u0000', '\ufffd')::jsonb`, // which has no NUL
 	held:     "document -> 'held'", invoice: "document #> '{invoices,0}'", unknown: "document #> '{open,-1}'", last: "document -> 'last'",
 	member: "shown #>> '{%s}'", request: "request,",
-	findings: "(SELECT string_agg(concat(CASE WHEN (f ->> 'exists')::boolean THEN 'exists' ELSE 'absent' END, ' by ', f ->> 'by', ' at ', %s, ': ' || (f ->> 'note')), '; ' ORDER BY n) " +
-		"FROM jsonb_array_elements(document -> 'findings') WITH ORDINALITY AS e(f, n))",
-	findingAt: "(f ->> 'at')::bigint",
+	findings: func(time func(string) string) string {
+		return "(SELECT string_agg(concat(CASE WHEN (f ->> 'exists')::boolean THEN 'exists' ELSE 'absent' END, ' by ', f ->> 'by', ' at ', " + time("(f ->> 'at')::bigint") +
+			", ': ' || (f ->> 'note')), '; ' ORDER BY n) FROM jsonb_array_elements(document -> 'findings') WITH ORDINALITY AS e(f, n))"
+	},
 }
 
 var sqliteList = listing{
@@ -43,9 +43,10 @@ var sqliteList = listing{
 	document: "CAST(record AS text)",
 	held:     "json_extract(document, '$.held')", invoice: "json_extract(document, '$.invoices[0]')", unknown: "json_extract(document, '$.open[#-1]')", last: "json_extract(document, '$.last')",
 	member: "json_extract(shown, '$.%s')", request: "request.",
-	findings: "(SELECT group_concat(CASE WHEN json_extract(value, '$.exists') THEN 'exists' ELSE 'absent' END || ' by ' || json_extract(value, '$.by') || ' at ' || %s || " +
-		"coalesce(': ' || json_extract(value, '$.note'), ''), '; ') FROM json_each(document, '$.findings'))",
-	findingAt: "json_extract(value, '$.at')",
+	findings: func(time func(string) string) string {
+		return "(SELECT group_concat(CASE WHEN json_extract(value, '$.exists') THEN 'exists' ELSE 'absent' END || ' by ' || json_extract(value, '$.by') || ' at ' || " +
+			time("json_extract(value, '$.at')") + " || coalesce(': ' || json_extract(value, '$.note'), ''), '; ') FROM json_each(document, '$.findings'))"
+	},
 }
 
 var mariaList = listing{
@@ -56,9 +57,14 @@ var mariaList = listing{
 	held:     "JSON_EXTRACT(document, '$.held')", invoice: "JSON_EXTRACT(document, '$.invoices[0]')", last: "JSON_EXTRACT(document, '$.last')",
 	unknown: "JSON_EXTRACT(document, CONCAT('$.open[', JSON_LENGTH(document, '$.open') - 1, ']'))", // MariaDB 10.11 finds [-1] only once in a statement
 	member:  "JSON_VALUE(shown, '$.%s')", request: "request.",
-	findings: "(SELECT GROUP_CONCAT(CONCAT(IF(found, 'exists', 'absent'), ' by ', person, ' at ', %s, COALESCE(CONCAT(': ', note), '')) ORDER BY n SEPARATOR '; ') " +
-		"FROM JSON_TABLE(document, '$.findings[*]' COLUMNS (n FOR ORDINALITY, found bool PATH '$.exists', person text PATH '$.by', note text PATH '$.note', found_at bigint PATH '$.at')) AS f)",
-	findingAt: "found_at",
+	findings: func(time func(string) string) string { // the first nine: of a view with JSON_TABLE, a dump names the database of its table
+		var all []string
+		for i := range 9 {
+			member := func(name string) string { return fmt.Sprintf("JSON_VALUE(document, '$.findings[%d].%s')", i, name) }
+			all = append(all, "CONCAT(IF("+member("exists")+", 'exists', 'absent'), ' by ', "+member("by")+", ' at ', "+time(member("at"))+", COALESCE(CONCAT(': ', "+member("note")+"), ''))")
+		}
+		return "NULLIF(CONCAT_WS('; ', " + strings.Join(all, ", ") + "), '')"
+	},
 }
 
 // view returns the statement for the view in which people read the table. Of a created order it shows the request of the
@@ -72,7 +78,7 @@ func (s *schema) view() string {
 		member(l.request+"price") + " AS price", member(l.request+"baseCurrency") + " AS currency", member(l.request+"amount") + " AS amount",
 		member(l.request+"coinSymbol") + " AS coin", member(l.request+"networkName") + " AS network",
 		"replace(substr(" + member("sentAt") + ", 1, 20), '.', 'Z') AS sent_at", // without fractions of a second
-		fmt.Sprintf(l.findings, time(l.findingAt)) + " AS findings",
+		l.findings(time) + " AS findings",
 		fmt.Sprintf(l.text, "invoice") + " AS invoice",
 	}
 	for _, name := range []string{"lease_until", "open_since", "ended_at", "created_at", "resolved_at", "changed_at"} {
