@@ -108,17 +108,16 @@ type OrderStatus struct {
 	Attempts int        // how often a lease was granted; at most as many invoices exist
 	Attempt  string     // names the last attempt; empty if there was none
 
-	Begun     time.Time // when the last attempt began
+	Begun     time.Time // when the last attempt began; zero if nobody knows
 	SentUntil time.Time // when the last attempt ended, or its lease does; nothing is sent after it
 	Ended     time.Time // when an outcome was last recorded
-	Since     time.Time // when the oldest attempt of unknown outcome began; zero in other states
+	Since     time.Time // when the oldest attempt of unknown outcome became known; zero in other states
 	Created   time.Time // when it was first recorded that an invoice exists
 
 	Record  OrderRecord   // the invoice, or the last attempt
 	Earlier []OrderRecord `json:",omitzero"` // other attempts of unknown outcome, the oldest first
 
-	Finding  Finding   // the last finding that was recorded
-	Resolved time.Time // when it was recorded
+	Findings []RecordedFinding // all that were recorded, the first one first
 
 	GuardReadAt time.Time // when the order was read
 	ReadAt      time.Time // when the order was read, by the clock of the process that read it

@@ -25,6 +25,15 @@ type Finding struct {
 	Margin time.Duration
 }
 
+// A RecordedFinding is a [Finding] that a guard has recorded.
+type RecordedFinding struct {
+	Exists  bool      // the gateway has an invoice for the order
+	By      string    // who found it out
+	Note    string    // optional
+	At      time.Time // when it was recorded, in UTC by the clock of the guard
+	Attempt string    // the last attempt of the order then
+}
+
 // DefaultMargin is the Margin of a [Finding] that sets none.
 const DefaultMargin = 15 * time.Minute
 

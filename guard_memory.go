@@ -276,7 +276,7 @@ func (g *MemoryGuard) Pending(_ context.Context, q PendingQuery) ([]OrderStatus,
 
 // status returns an order as it is read now.
 func (m *memoryOrder) status(now time.Time) OrderStatus {
-	o := OrderStatus(orders.StatusOf[OrderState, Finding](&m.row, m.merchant, m.id, now.UnixMicro(), now))
+	o := OrderStatus(orders.StatusOf[OrderState, RecordedFinding](&m.row, m.merchant, m.id, now.UnixMicro(), now))
 	if m.row.Held != nil {
 		o.SentUntil = time.Time{} // its lease ends with the process
 	}
@@ -289,6 +289,7 @@ func (m *memoryOrder) status(now time.Time) OrderStatus {
 //
 // Pass the order as Pending or Order returned it before the lookup. After an error the order is unchanged: the error
 // matches [ErrTriedAgain], [ErrNotUnknown] or [ErrTooEarly], or is the [*ArgumentError] of [Finding.Validate].
+// A finding that says what the last one says is no error, and changes nothing.
 func (g *MemoryGuard) Resolve(_ context.Context, o OrderStatus, f Finding) error {
 	if err := f.Validate(o); err != nil {
 		return err

@@ -41,7 +41,7 @@ func TestJSON(t *testing.T) {
 		gateway.Call{}, gateway.Coin{}, gateway.CoinNetwork{}, gateway.DecodeError{}, gateway.Drift{}, gateway.ExchangeRates{}, gateway.Finding{},
 		gateway.Invoice{}, gateway.InvoiceDetails{}, gateway.InvoiceFormat{}, gateway.InvoiceRequest{}, gateway.Lease{}, gateway.MemoryGuard{}, gateway.Network{},
 		gateway.Order{}, gateway.OrderConflictError{}, gateway.OrderRecord{}, gateway.OrderStatus{}, gateway.OutcomeUnknownError{}, gateway.PendingQuery{},
-		gateway.Rate{}, gateway.Response{}, gateway.RetryPolicy{}, gateway.Skipped{}, gateway.TransportError{}, gateway.WaitError{}, gateway.WaitOptions{},
+		gateway.Rate{}, gateway.RecordedFinding{}, gateway.Response{}, gateway.RetryPolicy{}, gateway.Skipped{}, gateway.TransportError{}, gateway.WaitError{}, gateway.WaitOptions{},
 		gateway.Withdrawal{}, pricing.CacheOptions{}, pricing.Catalog{}, pricing.LimitError{},
 	}
 	var names []string

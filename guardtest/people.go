@@ -51,6 +51,7 @@ var people = []rule{
 		steps: "begin a, unknown a, too early early, is unknown a, absent, is free, begin b",
 	},
 	{name: "a finding that no invoice exists is refused by the clock of the guard, and by that of the process", check: bothClocks},
+	{name: "all findings are kept, with who recorded them, when, and the last attempt then", check: allFindings},
 	{
 		name: "a finding about an order that was sent again is refused",
 		steps: "begin a, unknown a, see, resubmit b, not unknown exists as seen, not unknown absent as seen, unknown b, " +
@@ -185,6 +186,24 @@ func bothClocks(s *store) {
 	s.do("too early absent as seen, is unknown a")
 }
 
+func allFindings(s *store) {
+	s.do("begin a, unknown a, absent, begin b, unknown b, exists, shown")
+	want := []struct {
+		finding, attempt string
+	}{{"absent", "a"}, {"exists", "b"}, {"shown", "b"}}
+	o := s.status(id)
+	for i, got := range o.Findings[:min(len(o.Findings), len(want))] {
+		f := findings[want[i].finding]
+		if got.Exists != f.Exists || got.By != f.By || got.Note != f.Note || got.Attempt != s.attempts[want[i].attempt].order.Attempt ||
+			got.At.IsZero() || got.At.Before(o.Findings[max(i, 1)-1].At) || got.At.After(o.GuardReadAt) {
+			s.Errorf("finding %d is %+v, want %v", i, got, want[i])
+		}
+	}
+	if len(o.Findings) != len(want) {
+		s.Errorf("%d findings are kept of %d", len(o.Findings), len(want))
+	}
+}
+
 // findingsAtOnce has two people look up an order, and record their findings at once.
 func findingsAtOnce(s *store) {
 	for round := range 4 {
@@ -198,16 +217,20 @@ func findingsAtOnce(s *store) {
 		}
 		both.Wait()
 		o, isRefused := s.status(id), false
+		if len(o.Findings) != 1 {
+			s.Fatalf("%v and %v: there are %d findings", errs[0], errs[1], len(o.Findings))
+		}
+		exists := o.Findings[0].Exists
 		for i, f := range all {
-			if f.Exists == o.Finding.Exists {
+			if f.Exists == exists {
 				s.check(errs[i])
 			} else {
 				isRefused = errors.Is(errs[i], gateway.ErrNotUnknown)
 			}
 		}
-		want := map[bool]gateway.OrderState{true: gateway.OrderCreated}[o.Finding.Exists]
+		want := map[bool]gateway.OrderState{true: gateway.OrderCreated}[exists]
 		if o.State != want || isRefused != (all[0].Exists != all[1].Exists) {
-			s.Errorf("%v and %v: the order is %s, found by %q", errs[0], errs[1], o.State, o.Finding.By)
+			s.Errorf("%v and %v: the order is %s", errs[0], errs[1], o.State)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -137,7 +138,7 @@ func (r InvoiceResult) isTrueOf(order gateway.OrderStatus) bool {
 	case order.State == gateway.OrderUnknown:
 		return false
 	default:
-		foundAbsent := order.Resolved.After(r.askedAt) && !order.Finding.Exists
+		foundAbsent := slices.ContainsFunc(order.Findings, func(f gateway.RecordedFinding) bool { return f.At.After(r.askedAt) && !f.Exists })
 		return r.Outcome != gateway.OutcomeUnknown || !foundAbsent
 	}
 }

@@ -136,9 +136,10 @@ func (s *shop) forget() { s.exec(`DELETE FROM gateway_orders`) }
 // A finding that is older than what was stored frees nothing.
 func TestInvoiceResult_isTrueOf(t *testing.T) {
 	at := time.Now()
-	for resolved, want := range map[time.Time]bool{{}: true, at.Add(-1): true, at.Add(1): false} {
-		if r := (InvoiceResult{askedAt: at}); r.isTrueOf(gateway.OrderStatus{Resolved: resolved}) != want {
-			t.Errorf("resolved at %v, stored at %v", resolved, at)
+	for found, want := range map[time.Time]bool{{}: true, at.Add(-1): true, at.Add(1): false} {
+		order := gateway.OrderStatus{Findings: []gateway.RecordedFinding{{At: found}}}
+		if r := (InvoiceResult{askedAt: at}); r.isTrueOf(order) != want {
+			t.Errorf("found at %v, stored at %v", found, at)
 		}
 	}
 }

@@ -36,7 +36,7 @@ func (w testDB) life(t *testing.T) {
 		t.Errorf("%d marked, %v", marked, err)
 	}
 	check(t, g.ResolveAll(ctx, []Resolution{{g.order(t, id+"2"), exists}}))
-	if o := g.order(t, id); string(o.Record.Invoice) != string(found.Invoice) || o.Finding.Note != found.Note {
+	if o := g.order(t, id); string(o.Record.Invoice) != string(found.Invoice) || o.Findings[0].Note != found.Note {
 		t.Errorf("%+v", o)
 	}
 	check(t, g.Forget(ctx, g.order(t, id)))

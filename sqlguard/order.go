@@ -13,7 +13,7 @@ import (
 
 // status returns an order as it was read.
 func (s *stored) status(k key, readAt time.Time) gateway.OrderStatus {
-	return gateway.OrderStatus(orders.StatusOf[gateway.OrderState, gateway.Finding](&s.row, k.merchant, k.order, s.now, readAt))
+	return gateway.OrderStatus(orders.StatusOf[gateway.OrderState, gateway.RecordedFinding](&s.row, k.merchant, k.order, s.now, readAt))
 }
 
 // Order returns an order. The merchant is the name that [gateway.WithMerchant] sets; empty for the

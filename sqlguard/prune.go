@@ -15,7 +15,7 @@ const leastAge = mostLease
 // deletes no order that is unknown or in flight, however old it is. The age is at
 // least 24 hours; the error for a shorter one is a [*gateway.ArgumentError].
 //
-// A deleted order is forgotten, with its invoice and its finding: if it is sent again, it has a second
+// A deleted order is forgotten, with its invoice and its findings: if it is sent again, it has a second
 // invoice. Choose an age after which no order is sent again.
 //
 // Prune deletes about 1,000 orders at a time, the oldest first, each time in a statement

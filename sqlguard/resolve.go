@@ -37,7 +37,7 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 // and returns an error that matches
 //
 //   - [gateway.ErrTriedAgain] if the order was sent again since it was read;
-//   - [gateway.ErrNotUnknown] if there is nothing to resolve; the same finding once more, without an Invoice, is no error;
+//   - [gateway.ErrNotUnknown] if there is nothing to resolve; a finding that says what the last one says is no error, and changes nothing;
 //   - [gateway.ErrTooEarly] if no invoice is said to exist, and the order was read before the Margin after SentUntil
 //     had passed, by the clock of the database and by the clock of this process.
 //
@@ -59,8 +59,8 @@ func (g *Guard) Resolve(ctx context.Context, o gateway.OrderStatus, f gateway.Fi
 }
 
 // ResolveAll records findings about different orders as Resolve does, all of them or none, in one transaction.
-// If Resolve would refuse some of them, the error joins a [*RefusedError] for each, and nothing was changed. A finding that is
-// recorded already is no error, unless it has an Invoice.
+// If Resolve would refuse some of them, the error joins a [*RefusedError] for each, and nothing was changed. A finding that says
+// what the last one says is no error.
 // After an error that matches [ErrUnanswered] the findings may have been recorded: read the orders again.
 func (g *Guard) ResolveAll(ctx context.Context, all []Resolution) error {
 	if err := checkResolutions(all); err != nil || len(all) == 0 {
@@ -186,7 +186,7 @@ func (r Resolution) check() error {
 // apply records the finding in the row of its order.
 func (r Resolution) apply(has row, now int64) (row, orders.Answer) {
 	o, f := r.Order, r.Finding
-	sent := orders.TimeAt(has.Begun)
+	sent := orders.TimeAt(cmp.Or(has.Begun, has.Lease))
 	if open := has.Unsettled(); len(open) > 0 && !open[len(open)-1].Record.SentAt.IsZero() {
 		sent = open[len(open)-1].Record.SentAt // by the clock of the process that sent it
 	}

@@ -182,7 +182,8 @@ func TestResolve_lenient(t *testing.T) {
 	assert.Equal(t, resolvedRecord{Exist: 1, Absent: 1, Left: 1}, decode[resolvedRecord](t, got.stdout))
 	shown := decode[orderRecord](t, w.run(t, "show A-1 -o json").stdout)
 	assert.JSONEq(t, `{"id": "4711"}`, string(shown.Invoice))
-	assert.Equal(t, "anna by phone exists", shown.ResolvedBy+" "+shown.Note+" "+shown.Finding)
+	require.Len(t, shown.Findings, 1)
+	assert.Equal(t, "anna by phone exists", shown.Findings[0].By+" "+shown.Findings[0].Note+" "+shown.Findings[0].Finding)
 
 	var stderr strings.Builder
 	line := fmt.Sprintf("orders resolve --exists --by anna --token %s --table %s", rows[2][0], w.table)

@@ -181,10 +181,16 @@ type orderRecord struct {
 	Body                string                  `json:"body,omitzero"`
 	Earlier             []gateway.OrderRecord   `json:"earlier,omitzero"` // other attempts of unknown outcome
 
-	Resolved   time.Time `json:"resolved,omitzero"`
-	ResolvedBy string    `json:"resolvedBy,omitzero"`
-	Finding    string    `json:"finding,omitzero"` // exists or absent
-	Note       string    `json:"note,omitzero"`
+	Findings []findingRecord `json:"findings,omitzero"`
+}
+
+// A findingRecord is a finding as JSON.
+type findingRecord struct {
+	Finding string    `json:"finding"` // exists or absent
+	By      string    `json:"by"`
+	Note    string    `json:"note,omitzero"`
+	At      time.Time `json:"at"`
+	Attempt string    `json:"attempt"` // the last one then
 }
 
 // Findings.
@@ -198,7 +204,6 @@ func recordOf(o gateway.OrderStatus, margin time.Duration) orderRecord {
 		OrderID: o.OrderID, Merchant: o.Merchant, State: o.State.String(), Gateway: o.Gateway, Attempts: o.Attempts, Attempt: o.Attempt,
 		Ended: o.Ended, UnknownSince: o.Since, Token: sqlguard.Token(o),
 		OrderRecord: o.Record, Body: string(o.Record.Body), Earlier: o.Earlier,
-		Resolved: o.Resolved, ResolvedBy: o.Finding.By, Note: o.Finding.Note,
 	}
 	if o.Record.Request.OrderID != "" { // otherwise it is not known, nor when it was sent
 		record.Request = &o.Record.Request
@@ -207,10 +212,9 @@ func recordOf(o gateway.OrderStatus, margin time.Duration) orderRecord {
 	if o.State == gateway.OrderUnknown { // to the second, and not earlier
 		record.AbsentFrom = o.SentUntil.Add(margin).Truncate(time.Second).Add(time.Second)
 	}
-	if !o.Resolved.IsZero() {
-		if record.Finding = findsAbsent; o.Finding.Exists {
-			record.Finding = findsExists
-		}
+	for _, f := range o.Findings {
+		finding := map[bool]string{true: findsExists, false: findsAbsent}[f.Exists]
+		record.Findings = append(record.Findings, findingRecord{finding, f.By, f.Note, f.At, f.Attempt})
 	}
 	return record
 }
@@ -226,10 +230,11 @@ func (r *orderRecord) request() []string {
 
 // found returns the findings as one text, as the view of the table does.
 func (r *orderRecord) found() string {
-	if r.Finding == "" {
-		return ""
+	var all []string
+	for _, f := range r.Findings {
+		all = append(all, strings.TrimSuffix(fmt.Sprintf("%s by %s at %s: %s", f.Finding, f.By, timeText(f.At), f.Note), ": "))
 	}
-	return strings.TrimSuffix(fmt.Sprintf("%s by %s at %s: %s", r.Finding, r.ResolvedBy, timeText(r.Resolved), r.Note), ": ")
+	return strings.Join(all, "; ")
 }
 
 // timeText is a time in UTC to the second; "" for none.

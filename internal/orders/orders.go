@@ -3,6 +3,7 @@
 package orders
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -41,7 +42,7 @@ type Row[R any] struct {
 
 	Attempts  int
 	Attempt   int64 // names the attempt that was begun last
-	Begun     int64 // when it was
+	Begun     int64 // when it was; 0 if nobody knows
 	Lease     int64 // until when it can be sent
 	OpenSince int64 // when the oldest attempt began that has no known outcome; 0 for none, and if an invoice is known
 	Ended     int64 // when an outcome was recorded last
@@ -210,7 +211,7 @@ type Resolve[R any] struct {
 	Attempt int64     // the last one when the order was read, before it was looked up
 	Read    int64     // when the order was read, by the clock of the guard
 	ReadAt  time.Time // when it was, by the clock of the process that read it
-	Waited  int64     // how long after the attempt began that was, by the clocks of the processes
+	Waited  int64     // how long that was after the attempt began, or ended if nobody knows when, by the clocks of the processes
 	Margin  int64     // how long a request may be in transit, in microseconds
 	Bare    bool      // what the invoice says is not known
 	Same    bool      // it says what the invoice of the row says
@@ -256,7 +257,7 @@ func (r Row[R]) Resolve(f Resolve[R], now int64) (Row[R], Answer) {
 // early returns for how many microseconds too early the order was read, by the clock that says more: one that jumps
 // must not end the wait.
 func (r *Row[R]) early(f Resolve[R]) int64 {
-	return f.Margin + max(r.Lease-f.Read, r.Lease-r.Begun-f.Waited)
+	return f.Margin + max(r.Lease-f.Read, r.Lease-cmp.Or(r.Begun, r.Lease)-f.Waited)
 }
 
 func tooEarly(readAt time.Time, early int64) error {
@@ -291,7 +292,7 @@ func (r Row[R]) Mark(attempt int64, record R, now int64) (Row[R], Answer) {
 		return r, Answer{}
 	}
 	r.Attempts++
-	r.Attempt, r.Begun, r.Lease = attempt, now, now
+	r.Attempt, r.Begun, r.Lease = attempt, 0, now
 	r.Open = []Attempt[R]{{Name: attempt, Record: record}}
 	r.close(now)
 	return r, Answer{Changed: true}

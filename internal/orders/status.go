@@ -40,8 +40,8 @@ const (
 	notShown    = "a person found that the invoice exists, and did not record what it says"
 )
 
-// A Status has the fields of gateway.OrderStatus, which it converts to. S is gateway.OrderState, F is gateway.Finding,
-// and R is gateway.OrderRecord.
+// A Status has the fields of gateway.OrderStatus, which it converts to. S is gateway.OrderState, F is
+// gateway.RecordedFinding, and R is gateway.OrderRecord.
 type Status[S ~int8, F, R any] struct {
 	OrderID  string
 	Merchant string
@@ -59,31 +59,29 @@ type Status[S ~int8, F, R any] struct {
 	Record  R
 	Earlier []R
 
-	Finding  F
-	Resolved time.Time
+	Findings []F
 
 	GuardReadAt time.Time
 	ReadAt      time.Time
 }
 
-// A PersonsFinding is gateway.Finding.
-type PersonsFinding interface {
+// A RecordedFinding is gateway.RecordedFinding.
+type RecordedFinding interface {
 	~struct {
 		Exists   bool
 		By, Note string
-		Invoice  json.RawMessage
-		Margin   time.Duration
+		At       time.Time
+		Attempt  string
 	}
 }
 
 // StatusOf returns an order as it was read: at now by the clock of the guard, and at readAt by that of the process.
-func StatusOf[S ~int8, F PersonsFinding, R Record[O, Q], O ~int8, Q Request[Q]](row *Row[R], merchant, id string, now int64, readAt time.Time) Status[S, F, R] {
-	state, last := row.State(now), row.LastFinding()
+func StatusOf[S ~int8, F RecordedFinding, R Record[O, Q], O ~int8, Q Request[Q]](row *Row[R], merchant, id string, now int64, readAt time.Time) Status[S, F, R] {
+	state := row.State(now)
 	status := Status[S, F, R]{
 		OrderID: id, Merchant: merchant, Gateway: row.Gateway,
 		State: S(state), Attempts: row.Attempts, Attempt: NameOf(row.Attempt),
 		Begun: TimeAt(row.Begun), SentUntil: TimeAt(row.Lease), Ended: TimeAt(row.Ended), Created: TimeAt(row.Created),
-		Finding: F{Exists: last.Exists, By: last.By, Note: last.Note}, Resolved: TimeAt(last.At),
 		GuardReadAt: TimeAt(now), ReadAt: readAt.UTC(),
 	}
 	if known := Known(row, now); known != nil {
@@ -99,6 +97,9 @@ func StatusOf[S ~int8, F PersonsFinding, R Record[O, Q], O ~int8, Q Request[Q]](
 	}
 	for _, a := range earlier {
 		status.Earlier = append(status.Earlier, a.Record)
+	}
+	for _, f := range row.Findings {
+		status.Findings = append(status.Findings, F{Exists: f.Exists, By: f.By, Note: f.Note, At: TimeAt(f.At), Attempt: NameOf(f.Attempt)})
 	}
 	return status
 }

@@ -63,7 +63,7 @@ func TestResolve(t *testing.T) {
 		if test.status == 200 {
 			status, err := s.guard.Order(t.Context(), "", path.Base(order))
 			require.NoError(t, err)
-			assert.Equal(t, "anna: by phone", status.Finding.By+": "+status.Finding.Note)
+			assert.Equal(t, "anna: by phone", status.Findings[0].By+": "+status.Findings[0].Note)
 		}
 		assert.Equal(t, test.again, h.pay(order, "LTC").heading(), name)
 		assert.Equal(t, test.sent, h.sent(), name)
