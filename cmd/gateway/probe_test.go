@@ -91,6 +91,10 @@ func TestProbe_invoice(t *testing.T) {
 			exitDone, "succeeded succeeded", "i-1  ", "Set the form: gateway.WithInvoiceFormat(gateway.InvoiceFormat{Numbers: true}).",
 		},
 		{
+			"another message", "", 201, `{"message":"Invoice created.","result":{"uuid":"u-1","address":"TXguLRFt"},"meta":{}}`,
+			exitDiffers, "succeeded succeeded", "u-1 TXguLRFt ", "Give readInvoice to gateway.WithInvoiceDecoder, to show a buyer where to pay.",
+		},
+		{
 			"a token alone", "", 200, `{"token":"t-1"}`,
 			exitUnknown, "unknown ", "", "An invoice may exist: look the order up at the gateway before you run this again.",
 		},
