@@ -416,6 +416,7 @@ func sendFrames(t *testing.T, text string) {
 			require.NotNil(t, got)
 			assert.False(t, got.Unread, "it may have been processed")
 			assert.EqualValues(t, 1, processed.Load())
+			assert.NotSame(t, next, transport.Pools.Invoices(), "later ones use another connection")
 		})
 	}
 }

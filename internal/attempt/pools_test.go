@@ -315,6 +315,8 @@ func answers(w http.ResponseWriter, r *http.Request, connection int32) {
 		_, _ = io.WriteString(w, "half")
 		flush()
 		panic(http.ErrAbortHandler)
+	case "too large":
+		_, _ = io.WriteString(w, strings.Repeat("x", maxBody+1))
 	case "silent within the body":
 		flush()
 		<-r.Context().Done()
@@ -341,6 +343,7 @@ func TestPools_leave(t *testing.T) {
 		{what: "cut", read: "another", invoice: "another"},
 		{what: "cut within the body", read: "another", invoice: "another"},
 		{what: "silent within the body", read: "another", invoice: "another"},
+		{what: "too large", read: "same", invoice: "same"},
 		{what: "2.999s", read: "same", invoice: "same"},
 		{what: "3.001s", read: "same", invoice: "another"},
 		{what: "1h", read: "another", invoice: "another"},
