@@ -138,8 +138,8 @@ func (r InvoiceResult) isTrueOf(order gateway.OrderStatus) bool {
 	case order.State == gateway.OrderUnknown:
 		return false
 	default:
-		foundAbsent := slices.ContainsFunc(order.Findings, func(f gateway.RecordedFinding) bool { return f.At.After(r.askedAt) && !f.Exists })
-		return r.Outcome != gateway.OutcomeUnknown || !foundAbsent
+		isAbsent := func(f gateway.RecordedFinding) bool { return !f.Exists && f.At.After(r.askedAt) }
+		return r.Outcome != gateway.OutcomeUnknown || !slices.ContainsFunc(order.Findings, isAbsent)
 	}
 }
 

@@ -31,6 +31,7 @@ func TestInvoice(t *testing.T) {
 	succeeds := func(s *shop) { s.gw.SetResult(gatewaytest.OpCreateInvoice, rawInvoice) }
 	notRecorded := all((*shop).forget, elsewhere("A-17", isUnknown))
 	otherPrice := all(elsewhere("A-17", isCreated), change(`{"price": "99.50"}`))
+	moved := gatewaytest.FaultRedirect(308, "https://moved.example/gateway/api/invoice/create")
 	repeatable := all(inject(lost), with(gateway.WithIdempotentOrders()))
 	rows := map[string]row{
 		"created":                              {nil, all(), completed, completed, "succeeded", created, 1},
@@ -38,6 +39,7 @@ func TestInvoice(t *testing.T) {
 		"unknown, where it may be repeated":    {nil, repeatable, failed, cancelled, "unknown", unknown, 1},
 		"rejected":                             {nil, refused(422), cancelled, cancelled, "rejected", free, 1},
 		"rejected for now":                     {nil, refused(429), failed, cancelled, "rejected", free, 1},
+		"a moved base URL":                     {nil, inject(moved), failed, cancelled, "rejected", free, 1},
 		"a key that cannot be read":            {nil, (*shop).cannotRead, failed, cancelled, "not sent", free, 0},
 		"not sent":                             {nil, func(s *shop) { s.cfg.BaseURL = "http://127.0.0.1:1" }, failed, cancelled, "not sent", free, 0},
 		"in flight elsewhere":                  {nil, elsewhere("A-17"), snoozed, snoozed, "", inFlight, 0},
