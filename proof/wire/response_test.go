@@ -18,7 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/internal/doc"
 	"github.com/cryptogw/gateway/internal/testing/documented/everycall"
 	"github.com/cryptogw/gateway/internal/testing/invariant"
 	"github.com/cryptogw/gateway/internal/testing/measure"
@@ -246,8 +245,8 @@ func TestSecret_echoed(t *testing.T) {
 	}
 }
 
-// What a response costs is bounded by its size, whatever its form. SECURITY.md has the figures of texts. The tests of costs
-// are not parallel, because they measure.
+// What a response costs is bounded by its size, whatever its form: SECURITY.md has 50 MB. The test is not parallel, because it
+// measures.
 func TestCost(t *testing.T) {
 	const megabyte = 1 << 20
 	var members strings.Builder
@@ -257,88 +256,42 @@ func TestCost(t *testing.T) {
 	record, name := "{"+strings.TrimSuffix(members.String(), ",")+"}", strings.Repeat("n", megabyte/4)
 	ones := "[" + strings.Repeat("1,", megabyte/2) + "1]"
 	encoded := strings.Repeat("%"+canary[:len(canary)-1], 2*megabyte/len(canary)) + canary
-	for _, tt := range []struct {
-		name, body string
-		most       int // bytes for each byte of the body
-	}{
-		{"a long name with many members under it", everycall.Enveloped(`{"` + name + `":` + record + `}`), 100},
-		{"a long name with many elements under it", everycall.Enveloped(`{"` + name + `":` + ones + `}`), 30},
-		{"many numbers where records are expected", everycall.Enveloped(ones), 30},
-		{"rates by long names", everycall.Enveloped(`{"usd":{"` + name + `":` + record + `},"eur":{}}`), 100},
-		{"many records without an amount", everycall.Enveloped("[" + strings.Repeat("{},", megabyte/4) + "{}]"), 40},
-		{"a text in escapes", everycall.Enveloped(`["` + strings.Repeat(`\u0041`, megabyte/3) + `"]`), 14},
-		{"a text with the key", everycall.Enveloped(`["` + canary + strings.Repeat("a", 2*megabyte) + `"]`), 3 * 14},
-		{"a million levels, of which 10,000 are read", everycall.Enveloped(strings.Repeat("[", 1_000_000) + strings.Repeat("]", 1_000_000)), 5},
-		{"a message in which the key may be anywhere", `{"message":"` + encoded + `","result":[],"meta":{}}`, 8},
-		{"a meta in which the key may be anywhere", `{"message":"no","result":[],"meta":["` + encoded + `"]}`, 8},
-	} {
-		for _, method := range []string{"ExchangeRates", "CreateInvoice"} {
-			cost, _ := costOf(t, method, tt.body)
-			assert.Less(t, cost, uint64(measure.Slack())*uint64(tt.most*len(tt.body)), "%s: %s", method, tt.name)
-		}
-	}
-}
-
-// costOf returns what a call allocates for a body.
-func costOf(t *testing.T, method, body string, opts ...gateway.Option) (cost uint64, err error) {
-	t.Helper()
-	s := everycall.Named(method)
-	c := (&answer{status: s.Status, body: []byte(body)}).client(t, opts...)
-	var result any
-	cost = measure.Allocated(func() { result, err = s.Do(t.Context(), c, everycall.Documented()) })
-	assert.Empty(t, invariant.Broken(result, err))
-	return cost, err
-}
-
-// What a result of an undocumented shape costs is bounded by its text and by how many entries it has.
-func TestCost_entries(t *testing.T) {
-	const mostTimes, mostEach = 14, 320 // SECURITY.md has these figures
-	for _, tt := range []struct {
-		name    string
-		entries int
-		coin    func(int) string
-	}{
-		{"the shortest", 99_990, shortName},
-		{"too many", 200_000, func(i int) string { return fmt.Sprintf("%05x", i) }},
-	} {
-		if measure.Slack() > 1 && tt.entries < doc.MaxUndocumented {
-			tt.entries /= 10 // the race detector is slow
-		}
-		for method, shapes := range wideResults(tt.entries, tt.coin) {
-			for _, result := range shapes {
-				body := everycall.Enveloped(result)
-				cost, err := costOf(t, method, body, gateway.WithObserver(gateway.Observer{}))
-				most := mostTimes*len(body) + mostEach*min(tt.entries, doc.MaxUndocumented)
-				assert.Less(t, cost, uint64(measure.Slack())*uint64(most), "%s, %s, %.40s: %.100v", method, tt.name, result, err)
-				if tt.entries > doc.MaxUndocumented {
-					assert.ErrorContains(t, causeOf(err), "/result: has more than 100000 members and elements", "%.40s", result)
-				}
-			}
-		}
-	}
-}
-
-// causeOf is the cause of an unknown outcome, or any other error itself.
-func causeOf(err error) error {
-	if unknown, ok := errors.AsType[*gateway.OutcomeUnknownError](err); ok {
-		return unknown.Cause
-	}
-	return err
-}
-
-// wideResults returns results of so many members or elements, at all depths together, in the shapes that are accepted.
-func wideResults(entries int, name func(i int) string) map[string][]string {
-	list := func(begin, format, end string, each int) string {
-		all := make([]string, entries/each)
+	list := func(begin, format, end string, n int) string { // the items are those of the shortest names
+		all := make([]string, n)
 		for i := range all {
-			all[i] = strings.Replace(format, "N", name(i), 1)
+			all[i] = strings.Replace(format, "N", shortName(i), 1)
 		}
-		return begin + strings.Join(all, ",") + end
+		return everycall.Enveloped(begin + strings.Join(all, ",") + end)
 	}
-	return map[string][]string{
-		"Balance":       {list(`{`, `"N":1`, `}`, 1), list(`[`, `{"coin":"N","amount":1}`, `]`, 3)},
-		"ExchangeRates": {list(`{`, `"N":{"usd":1,"eur":2}`, `}`, 3), list(`[`, `{"coin":"N","usd":1,"eur":2}`, `]`, 4), list(`[{"coin":"A","usd":1},`, `{"coin":"N"}`, `]`, 2)},
-		"CreateInvoice": {list(`{`, `"N":1`, `}`, 1), list(`[`, `1`, `]`, 1), list(`[`, `{"N":1}`, `]`, 2)},
+	const rates, invoice = "ExchangeRates", "CreateInvoice"
+	for _, tt := range []struct {
+		name, method, body string
+		most               int // bytes for each byte of the body
+	}{
+		{"a long name with many members under it", rates, everycall.Enveloped(`{"` + name + `":` + record + `}`), 30},
+		{"a long name with many elements under it", invoice, everycall.Enveloped(`{"` + name + `":` + ones + `}`), 10},
+		{"many numbers where records are expected", rates, everycall.Enveloped(ones), 12},
+		{"rates by long names", rates, everycall.Enveloped(`{"usd":{"` + name + `":` + record + `},"eur":{}}`), 14},
+		{"many records without an amount", rates, everycall.Enveloped("[" + strings.Repeat("{},", megabyte/4) + "{}]"), 12},
+		{"a text in escapes", rates, everycall.Enveloped(`["` + strings.Repeat(`\u0041`, megabyte/3) + `"]`), 14},
+		{"a text with the key", invoice, everycall.Enveloped(`["` + canary + strings.Repeat("a", 2*megabyte) + `"]`), 10},
+		{"a million levels, of which 10,000 are read", invoice, everycall.Enveloped(strings.Repeat("[", 1_000_000) + strings.Repeat("]", 1_000_000)), 6},
+		{"a message in which the key may be anywhere", rates, `{"message":"` + encoded + `","result":[],"meta":{}}`, 8},
+		{"a meta in which the key may be anywhere", invoice, `{"message":"no","result":[],"meta":["` + encoded + `"]}`, 8},
+		{"100,000 names with a number", rates, list(`{`, `"N":1`, `}`, 99_990), 60}, // 50 MB
+		{"100,000 names with a number in an invoice", invoice, list(`{`, `"N":1`, `}`, 99_990), 50},
+		{"200,000 names with a number", invoice, list(`{`, `"N":1`, `}`, 200_000), 25},
+		{"50,000 numbers in records", rates, list(`[`, `{"N":1}`, `]`, 49_990), 40},
+		{"rates of 33,000 coins", rates, list(`{`, `"N":{"usd":1,"eur":2}`, `}`, 33_330), 40},
+		{"balances of 33,000 coins", "Balance", list(`[`, `{"coin":"N","amount":1}`, `]`, 33_330), 40},
+	} {
+		s := everycall.Named(tt.method)
+		c := (&answer{status: s.Status, body: []byte(tt.body)}).client(t, gateway.WithObserver(gateway.Observer{}))
+		var result any
+		var err error
+		cost := measure.Allocated(func() { result, err = s.Do(t.Context(), c, everycall.Documented()) })
+		assert.Empty(t, invariant.Broken(result, err))
+		assert.Less(t, cost, uint64(measure.Slack())*uint64(tt.most*len(tt.body)), "%s: %.100v", tt.name, err)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/shopspring/decimal"
 
@@ -70,7 +69,7 @@ type Result struct {
 	Result   string // of the response; empty for InvoiceResult(Order)
 	Invoice  *gateway.Invoice
 	Err      error
-	Response *gateway.Response // nil when it was not asked for
+	Response *gateway.Response
 	Record   *Record
 
 	Repeatable bool // the gateway returns the first invoice of a repeated order, which is sent again
@@ -84,35 +83,9 @@ func Create(ctx context.Context, client *gateway.Client, id string, record *Reco
 // Send is Create for a request.
 func Send(ctx context.Context, client *gateway.Client, request gateway.InvoiceRequest, record *Record, opts ...gateway.CallOption) Result {
 	r := Result{Order: request.OrderID, Response: &gateway.Response{}, Record: record}
-	if !Returns(func() {
-		r.Invoice, r.Err = client.CreateInvoice(ctx, request, append(opts, gateway.WithResponse(r.Response))...)
-	}) {
-		record.Violation("the call does not return")
-		return Result{Order: request.OrderID, Record: record}
-	}
+	r.Invoice, r.Err = client.CreateInvoice(ctx, request, append(opts, gateway.WithResponse(r.Response))...)
 	return r
 }
-
-// Returns reports whether a call returns, long after every timeout of the tests. A call
-// that does not goes on.
-func Returns(call func()) bool {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		call()
-	}()
-	timer := time.NewTimer(longest)
-	defer timer.Stop()
-	select {
-	case <-done:
-		return true
-	case <-timer.C:
-		return false
-	}
-}
-
-// longest is more than the timeouts of any call together, also of those in a bubble.
-const longest = 9 * time.Minute
 
 // Outcome is the outcome that the client reports.
 func (r Result) Outcome() gateway.Outcome { return gateway.OutcomeOf(r.Err) }
@@ -122,15 +95,11 @@ func (r Result) Replayed() bool { return r.Invoice != nil && r.Invoice.Replayed 
 
 // attempts is how many attempts the call made, at least one.
 func (r Result) attempts() int {
-	if r.Response == nil {
-		return 1
-	}
 	return max(r.Response.Attempts, 1)
 }
 
-// Violations lists the rules that r breaks: those of package invariant, and those that can be
-// checked because each order has a response of its own. [Leftovers] checks what stays behind, each
-// server the hosts, and [Create] the time; TestRapid measures the time of its bubble.
+// Violations lists the rules that r breaks: those of package invariant, and those that can be checked because each order
+// has a response of its own. Who makes the call checks its time, the hosts, and what stays behind.
 func (r Result) Violations() []string {
 	seen, outcome := r.Record.Seen(), r.Outcome()
 	if r.Replayed() {
@@ -143,7 +112,7 @@ func (r Result) Violations() []string {
 	}{
 		{r.Err != nil || r.equal(), "a success is not the response to this request, with equal data"},
 		{outcome != gateway.OutcomeRejected || seen.Refusals > 0, "the response of another request is taken for a refusal of this one"},
-		{r.Response == nil || !invariant.ShowsKey(*r.Response), "the key is in the Response"},
+		{!invariant.ShowsKey(*r.Response), "the key is in the Response"},
 		{seen.Conns <= MaxConns*r.attempts(), "more than 4 connections an attempt"},
 	} {
 		if !rule.holds {
