@@ -70,11 +70,16 @@ type call struct {
 
 	cfg       callConfig
 	badOption *ArgumentError  // the error of its options; nil for none
-	ctx       context.Context // with the call, for [CallFromContext]
+	ctx       context.Context // with the call, for [CallFromContext]; it bounds the call
 	url       url.URL
 	key       redact.Secret
 	redactor  redact.Redactor // removes every key that a response may repeat
-	expires   time.Time       // no write begins after this; zero for never
+
+	// Of a write that outlasts the context of its caller.
+	wire     context.Context        // of what is sent; nil for ctx
+	mayBegin func() bool            // see [attempt.Template]; nil for a write that does not outlast its caller
+	follow   func() context.Context // returns the context that bounds the call from now on; nil if it stays
+	expires  time.Time              // no write begins after this; zero for never
 
 	library      retryablehttp.Client // makes the attempts
 	started      time.Time            // when the call began
@@ -85,7 +90,7 @@ type call struct {
 	failure      callError            // of the last one; nil for none
 	next         attempt.Next         // whether another one follows
 	unknownSince time.Time            // when the first attempt of a write began whose outcome is unknown; zero for none
-	ended        Call                 // what observers receive beside the error
+	ended        ended                // what observers receive beside the error
 }
 
 // What an attempt has sent, as far as that is proved.
@@ -96,6 +101,13 @@ const (
 	sentMaybe                // a request that may have reached the service
 	sentAnswered             // a request, or a part of one: a response came
 )
+
+// What observers receive of an order at its end, beside the error.
+type ended struct {
+	Replayed, Left, Cut  bool
+	Others               int
+	GuardErr, DetailsErr error
+}
 
 // A response keeps what is known of an attempt.
 type response struct {
@@ -130,9 +142,17 @@ func one[T any](e envelope, record *doc.Record[T], id string) (*T, *doc.Error) {
 	return record.One(e.result, id)
 }
 
-// errAborted is the error that an [Observer] and an [OrderGuard] receive if a panic or a Goexit in
+// An abortedError is the error that an [Observer] and an [OrderGuard] receive if a panic or a Goexit in
 // the caller's code ends the call.
-var errAborted = errors.New("gateway: a panic has ended the call")
+type abortedError struct{}
+
+func (*abortedError) Error() string     { return "gateway: a panic has ended the call" }
+func (*abortedError) decided() decision { return decision{} }
+
+var errAborted = &abortedError{}
+
+// errClientTimeout is the cause of a deadline that the caller's context does not have.
+var errClientTimeout = errors.New("the Timeout of the http.Client of WithHTTPClient")
 
 // get makes a read.
 func (c *call) get(ctx context.Context, opts []CallOption) (err error) {
@@ -266,6 +286,7 @@ func (c *call) send() error {
 	_, _ = c.library.Do(&retryablehttp.Request{Request: c.newHTTPRequest()}) // afterAttempt has kept the response and the error
 	if c.next.Wait > 0 {
 		// Do has returned before the next attempt: the context has ended.
+		c.followContext()
 		c.failure = c.contextEnded(PhaseBackoff)
 	}
 	if response := c.cfg.response; response != nil {
@@ -297,12 +318,16 @@ func (c *call) failed() error {
 // newHTTPRequest returns the request of all attempts. The body of each is made from its
 // [attempt.Template]. It has no GetBody: with it, net/http would send a write again by itself.
 func (c *call) newHTTPRequest() *http.Request {
-	req := c.client.request.WithContext(c.ctx)
+	wire := c.wire
+	if wire == nil {
+		wire = c.ctx
+	}
+	req := c.client.request.WithContext(wire)
 	req.URL = &c.url
 	if c.write != nil {
 		text := c.write.encode(c.key.Reveal())
 		req.Method, req.ContentLength = http.MethodPost, int64(len(text))
-		req.Body = &attempt.Template{Bytes: text, Expires: c.expires}
+		req.Body = &attempt.Template{Bytes: text, Expires: c.expires, Begin: c.mayBegin}
 	}
 	return req
 }
@@ -311,7 +336,8 @@ func (c *call) newHTTPRequest() *http.Request {
 func (c *call) beforeAttempt(_ retryablehttp.Logger, req *http.Request, _ int) {
 	req.Header = c.newHeader()
 	c.attempts++
-	c.begun, c.response, c.next.Wait = time.Now(), response{}, 0
+	c.begun, c.response, c.next.Wait = time.Now(), response{sent: sentMaybe}, 0
+	c.failure = errAborted // until the attempt ends
 }
 
 // newHeader makes the header of an attempt. No attempt shares it with another: a RoundTripper
@@ -342,6 +368,7 @@ func (c *call) newHeader() http.Header {
 // afterAttempt reads the response to an attempt and decides whether another one follows: the policy of
 // go-retryablehttp.
 func (c *call) afterAttempt(_ context.Context, resp *http.Response, err error) (bool, error) {
+	c.followContext()
 	if err != nil {
 		c.failure = c.noResponse(err)
 	} else {
@@ -357,6 +384,13 @@ func (c *call) afterAttempt(_ context.Context, resp *http.Response, err error) (
 	}
 	c.reportAttempt()
 	return c.next.Wait > 0, nil
+}
+
+// followContext makes a write that outlasts its caller go on with its own context.
+func (c *call) followContext() {
+	if c.follow != nil {
+		c.ctx = c.follow()
+	}
 }
 
 // waitForNext returns the wait that afterAttempt has chosen: the backoff of go-retryablehttp.
@@ -422,8 +456,8 @@ func (c *call) decide(proved Outcome, transient bool) decision {
 // noResponse makes the error of an attempt without a response.
 func (c *call) noResponse(err error) callError {
 	cause, _ := errors.AsType[*attempt.Error](err) // a Transport returns no other
-	if !cause.Unread {
-		c.response.sent = sentMaybe
+	if cause.Unread {
+		c.response.sent = sentNothing
 	}
 	if errors.Is(cause, attempt.ErrExpired) {
 		return c.transportError(PhaseOrder, attempt.ErrExpired, false)
@@ -456,7 +490,8 @@ func (c *call) transportError(phase Phase, err error, transient bool) *Transport
 		proved = OutcomeNotSent
 	}
 	d := c.decide(proved, transient)
-	if c.response.sent != sentAnswered && d.outcome == OutcomeNotSent && c.ctx.Err() == nil {
+	isOver := c.ctx.Err() != nil && context.Cause(c.ctx) != errClientTimeout
+	if c.response.sent != sentAnswered && d.outcome == OutcomeNotSent && !isOver {
 		d.retryable = true // a call that did nothing may be made again, whatever the reason
 	}
 	return &TransportError{

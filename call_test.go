@@ -621,7 +621,7 @@ func TestRetry_lastAttempt(t *testing.T) {
 }
 
 // Attempts have a timeout each, and a create-invoice a longer one. The Timeout of the
-// caller's http.Client limits one attempt, too.
+// caller's http.Client limits one attempt of a read, and not the sending of an invoice.
 // I-11
 func TestRetry_attemptTimeouts(t *testing.T) {
 	t.Parallel()
@@ -633,7 +633,7 @@ func TestRetry_attemptTimeouts(t *testing.T) {
 	}{
 		{"the defaults", gateway.RetryPolicy{}, 0, 15 * time.Second, time.Minute},
 		{"both are set", gateway.RetryPolicy{AttemptTimeout: time.Second, InvoiceTimeout: 2 * time.Second}, 0, time.Second, 2 * time.Second},
-		{"the timeout of the caller's client", gateway.RetryPolicy{}, 7 * time.Second, 7 * time.Second, 7 * time.Second},
+		{"the timeout of the caller's client", gateway.RetryPolicy{}, 7 * time.Second, 7 * time.Second, time.Minute},
 	} {
 		forEach(t, tt.name, func(t *testing.T, s subject) {
 			synctest.Test(t, func(t *testing.T) {
@@ -644,7 +644,9 @@ func TestRetry_attemptTimeouts(t *testing.T) {
 					lasted = append(lasted, time.Since(begun))
 					return resp, err
 				})}
-				_, err := s.call(t.Context(), newClient(t, "http://localhost", gateway.WithHTTPClient(client), gateway.WithRetry(tt.policy)))
+				c := newClient(t, "http://localhost", gateway.WithHTTPClient(client), gateway.WithRetry(tt.policy))
+				_, err := s.call(t.Context(), c)
+				require.NoError(t, c.Shutdown(t.Context()))
 				assert.Equal(t, tt.callers, client.Timeout)
 				if s.write {
 					assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))

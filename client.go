@@ -89,7 +89,7 @@ type Client struct {
 	observers []Observer
 	request   *http.Request // all that requests have in common
 	retrier   *attempt.Retrier
-	orders    *ordersInFlight
+	flights   *flights
 
 	// Functions, so that a dump by reflection reaches neither transports, which may hold
 	// credentials, nor pooled buffers.
@@ -121,7 +121,7 @@ func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 	}
 	if cfg.http != nil {
 		cfg.retry.AttemptTimeout = cmp.Or(cfg.retry.AttemptTimeout, cfg.http.Timeout)
-		cfg.retry.InvoiceTimeout = cmp.Or(cfg.retry.InvoiceTimeout, cfg.http.Timeout)
+		cfg.callTimeout = cfg.http.Timeout
 	}
 	cfg.retry = cfg.retry.withDefaults()
 	if reason := cfg.checkLease(); reason != "" {
@@ -176,7 +176,7 @@ func newClient(base endpoint.Base, key redact.Secret, cfg *config, transport *at
 		observers: cfg.allObservers(),
 		request:   &http.Request{Method: http.MethodGet, Host: base.Host(), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1},
 		retrier:   &attempt.Retrier{Policy: cfg.retry.limits()},
-		orders:    &ordersInFlight{},
+		flights:   newFlights(),
 
 		http:  func() *http.Client { return sender },
 		trees: func() *sync.Pool { return trees },
@@ -228,18 +228,20 @@ func (c *Client) checkGuard(ctx context.Context) error {
 	return nil
 }
 
-// Shutdown stops the client from sending invoices, and waits until every call of [Client.CreateInvoice] has returned.
-// If the context ends first, Shutdown returns its error. From then on, CreateInvoice still returns an invoice that
-// the [OrderGuard] knows; instead of sending one it returns a [*TransportError] that matches [ErrShutdown]. Reads
-// go on.
+// Shutdown stops the client from sending invoices, and waits until every call of [Client.CreateInvoice] has returned,
+// and until every invoice whose caller has left is sent and recorded. If the context ends first, Shutdown returns its
+// error, and outcomes that the [OrderGuard] could not record so far are not recorded. From then on, CreateInvoice still
+// returns an invoice that the guard knows; instead of sending one it returns a [*TransportError] that matches
+// [ErrShutdown]. Reads go on.
 //
-// Allow for the time that an invoice may take by [RetryPolicy], 10 seconds for the guard before and after it, and the
-// time that the source of [WithAPIKeySource] takes.
+// Call Shutdown before the program ends: an invoice that is being sent when the process ends is in flight until its lease
+// ends, and unknown afterwards. Allow for the time that an invoice may take by [RetryPolicy], 10 seconds for the guard
+// before and after it, and the time that the source of [WithAPIKeySource] takes.
 func (c *Client) Shutdown(ctx context.Context) error {
 	if name, reason := c.check(ctx); reason != "" {
 		return &ArgumentError{Operation: "shutdown", Name: name, Reason: reason}
 	}
-	none := c.orders.close()
+	none := c.flights.close()
 	select {
 	case <-none: // although the context may have ended
 		return nil
@@ -249,54 +251,9 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	case <-none:
 		return nil
 	case <-ctx.Done():
+		c.flights.stop()
 		return ctx.Err()
 	}
-}
-
-// ordersInFlight counts the calls for orders, until there are none after it was closed.
-type ordersInFlight struct {
-	mu     sync.Mutex
-	calls  int
-	closed bool
-	none   chan struct{} // closed when there are no calls; nil while nobody waits
-}
-
-func (o *ordersInFlight) begin() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.calls++
-}
-
-func (o *ordersInFlight) end() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.calls--; o.calls == 0 && o.none != nil {
-		close(o.none)
-		o.none = nil
-	}
-}
-
-func (o *ordersInFlight) isClosed() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.closed
-}
-
-// close returns a channel that is closed once there are no calls.
-func (o *ordersInFlight) close() <-chan struct{} {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.closed = true
-	none := o.none
-	if none == nil {
-		none = make(chan struct{})
-	}
-	if o.calls == 0 {
-		close(none)
-	} else {
-		o.none = none
-	}
-	return none
 }
 
 // CloseIdleConnections closes the connections that no call is using. A caller's RoundTripper closes

@@ -70,7 +70,7 @@ func TestNew(t *testing.T) {
 		{"a lease that never ends", host, canary, leases(0), "", ""},
 		{"a lease without pauses that a response asks for", host, canary, leases(4*time.Minute, gateway.WithIdempotentOrders()), "WithOrderGuard", "which is 4m0s"},
 		{"a lease of one attempt", host, canary, leases(61*time.Second, once()), "", ""},
-		{"a lease beside a Timeout of the http.Client", host, canary, leases(100*time.Second, short), "WithOrderGuard", "which is 1m40s"},
+		{"a lease beside a Timeout of the http.Client, which ends no invoice", host, canary, leases(100*time.Second, short), "WithOrderGuard", "which is 3m10s"},
 	}
 	for _, bad := range badKeys {
 		rows = append(rows, row{bad.name, host, bad.key, nil, "apiKey", bad.reason})

@@ -57,6 +57,11 @@ var (
 	// [OutcomeUnknown], because the other call may create the invoice; call again later.
 	ErrOrderInFlight = errors.New("gateway: an invoice for this order is being created")
 
+	// ErrStillSending matches the [*TransportError] of a call of [Client.CreateInvoice] whose context passed its deadline
+	// while the invoice was being sent. The client goes on, and the [OrderGuard] records the outcome: call again later
+	// with the same request. It does not match [ErrOrderInFlight], with which a call has sent nothing.
+	ErrStillSending = errors.New("gateway: the invoice is still being sent")
+
 	// ErrShutdown matches the [*TransportError] of an invoice that is not sent after [Client.Shutdown].
 	ErrShutdown = errors.New("gateway: the client was shut down, and sends no more invoices")
 
@@ -523,7 +528,8 @@ func OutcomeOf(err error) Outcome {
 // context of the call has ended, unless the call was asking the [OrderGuard] or has [WithIdempotentOrders].
 // Joined errors are safe to retry if each of them is.
 //
-// This holds as long as no proxy delivers a POST twice, and the promise of [WithIdempotentOrders] is true.
+// This holds as long as no proxy delivers a POST twice, the promise of [WithIdempotentOrders] is true, and the
+// [OrderGuard] remembers the order: a queue that survives a restart needs a guard that does.
 func SafeToRetry(err error) bool { return decisionOf(err).retryable }
 
 // decisionOf returns the decision of the error of this package that err is or wraps, and of several

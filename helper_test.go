@@ -139,7 +139,17 @@ const inMemoryURL = "https://gateway.example"
 
 func inMemory(b testing.TB, body string, opts ...gateway.Option) *gateway.Client {
 	b.Helper()
-	return newClient(b, inMemoryURL, append(opts, gateway.WithHTTPClient(memory{body}.client()))...)
+	c := forgottenInMemory(b, body, opts...)
+	b.Cleanup(func() { stopRecording(c) })
+	return c
+}
+
+// forgottenInMemory is for a client that the test does not keep.
+func forgottenInMemory(b testing.TB, body string, opts ...gateway.Option) *gateway.Client {
+	b.Helper()
+	c, err := gateway.New(inMemoryURL, canary, append(opts, gateway.WithHTTPClient(memory{body}.client()))...)
+	require.NoError(b, err)
+	return c
 }
 
 // memory is the body of each response of an http.Client without a network.
@@ -152,7 +162,15 @@ func newClient(t testing.TB, url string, opts ...gateway.Option) *gateway.Client
 	t.Helper()
 	c, err := gateway.New(url, canary, opts...)
 	require.NoError(t, err)
+	t.Cleanup(func() { stopRecording(c) })
 	return c
+}
+
+// stopRecording ends what records in the background.
+func stopRecording(c *gateway.Client) {
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = c.Shutdown(over)
 }
 
 // An answer makes the response to a request, new each time.
@@ -529,5 +547,6 @@ func clientWithKeySource(t *testing.T, url string, source func(context.Context) 
 	t.Helper()
 	c, err := gateway.New(url, "", append(opts, gateway.WithAPIKeySource(source))...)
 	require.NoError(t, err)
+	t.Cleanup(func() { stopRecording(c) })
 	return c
 }

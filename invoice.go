@@ -199,10 +199,19 @@ func isMended(text string) bool { return strings.ContainsRune(text, unicode.Repl
 // [*OrderConflictError] if that invoice is for another request. While another call for the order is in
 // flight, CreateInvoice waits for it, for as long as an invoice may take by [RetryPolicy].
 //
-// Cancelling the context ends the call at once only while nothing of the invoice was read for sending;
-// this call has then sent nothing. Afterwards the call goes on until it has a response, for at most
-// InvoiceTimeout of [RetryPolicy], or until the context's deadline, which is always obeyed. No other
-// attempt follows. To stop sooner, set a deadline. The guard has 10 seconds more to record the outcome.
+// A deadline ends the call while nothing of the invoice was read for sending: this call has then sent nothing.
+// Afterwards a deadline ends only the wait. CreateInvoice returns a [*TransportError] that matches [ErrStillSending] and
+// [context.DeadlineExceeded], and a goroutine goes on and records the outcome in the guard: the same call again gets the
+// invoice. Call [Client.Shutdown] before the program ends. At most 256 invoices of a client are sent without a caller;
+// beyond that, and without a guard, a deadline cuts the invoice, whose outcome is then unknown.
+//
+// Cancelling without a deadline ends the call only while nothing of the invoice was read for sending. Afterwards the call
+// goes on until it has a response, for at most InvoiceTimeout of [RetryPolicy], and makes no other attempt. The guard has
+// 10 seconds more: to end what it was asked before, and to record the outcome. If it cannot record the outcome by then,
+// CreateInvoice returns, and a goroutine tries again, for at most an hour.
+//
+// The values of the context stay in use after CreateInvoice has returned, as with [context.WithoutCancel]: pass a copy of
+// a context that is used again.
 //
 // POST /api/invoice/create
 func (c *Client) CreateInvoice(ctx context.Context, r InvoiceRequest, opts ...CallOption) (*Invoice, error) {
@@ -292,7 +301,7 @@ func (o *order) decodeInvoice(raw json.RawMessage) (*InvoiceDetails, error) {
 	if decode == nil || len(raw) == 0 {
 		return nil, nil
 	}
-	details, err := decode(bytes.Clone(raw)) // which may change it
+	details, err := survive(decode, bytes.Clone(raw)) // which may change it
 	switch {
 	case err != nil:
 		err = sanitize(err, o.redactor)
@@ -306,6 +315,16 @@ func (o *order) decodeInvoice(raw json.RawMessage) (*InvoiceDetails, error) {
 		return &details, nil
 	}
 	return nil, fmt.Errorf("the function of WithInvoiceDecoder: %w", err)
+}
+
+// survive calls a decoder, and returns a panic of it as an error: the invoice exists all the same.
+func survive(decode func(json.RawMessage) (InvoiceDetails, error), raw json.RawMessage) (details InvoiceDetails, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("it panicked: %v", value)
+		}
+	}()
+	return decode(raw)
 }
 
 // Validate returns the [*ArgumentError] with which [Client.CreateInvoice] would refuse r, or nil. It is

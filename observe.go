@@ -45,6 +45,8 @@ type Call struct {
 
 	Replayed bool  // whether the invoice of an earlier call was returned
 	Others   int   // how many further invoices of the order the [OrderGuard] knows, which should not exist
+	Left     bool  // whether the caller left at its deadline, while the invoice was sent
+	Cut      bool  // whether that deadline cut the invoice, because 256 others were being sent without a caller
 	GuardErr error `json:"-"` // why the [OrderGuard] could not record the outcome; nil if it could, or did not have to
 
 	DetailsErr error `json:"-"` // why the function of [WithInvoiceDecoder] could not read the invoice; nil if it could, or was not called
@@ -170,7 +172,7 @@ func (c *call) observeEnd(err error) {
 	ended := c.described()
 	ended.Attempts, ended.StatusCode, ended.Duration = c.attempts, c.status, time.Since(c.started)
 	ended.Outcome, ended.Err = OutcomeOf(err), err
-	ended.Replayed, ended.Others = c.ended.Replayed, c.ended.Others
+	ended.Replayed, ended.Others, ended.Left, ended.Cut = c.ended.Replayed, c.ended.Others, c.ended.Left, c.ended.Cut
 	ended.GuardErr, ended.DetailsErr = c.ended.GuardErr, c.ended.DetailsErr
 	for _, o := range slices.Backward(c.client.observers) {
 		if o.End != nil {

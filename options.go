@@ -26,6 +26,7 @@ type config struct {
 	http        *http.Client
 	middleware  []func(http.RoundTripper) http.RoundTripper // of WithMiddleware, the innermost first
 	retry       RetryPolicy
+	callTimeout time.Duration // of an invoice: the Timeout of the http.Client; 0 for none
 	userAgent   string
 	format      InvoiceFormat
 	keyOnPublic bool
@@ -65,8 +66,9 @@ func badOption(name, reason string) error {
 	return &ArgumentError{Operation: "new", Name: name, Reason: reason}
 }
 
-// WithHTTPClient sends requests through the Transport of client. Its Timeout, if it is above zero, limits
-// one attempt, unless [WithRetry] does. Its Jar and CheckRedirect are ignored: redirects are never followed.
+// WithHTTPClient sends requests through the Transport of client. Its Timeout, if it is above zero, limits one attempt
+// of a read, unless [WithRetry] does, and is a deadline of each call of [Client.CreateInvoice], as if its context had
+// it. Its Jar and CheckRedirect are ignored: redirects are never followed.
 //
 // A nil Transport means connections of the client's own. An [*http.Transport] is cloned, once for invoices
 // and once for reads, without the protocols of RegisterProtocol; later changes of it have no effect. Over

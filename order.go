@@ -28,8 +28,11 @@ const (
 type order struct {
 	*call
 	Order
-	refused error    // why the call must not be sent, although its order is valid; nil if it may be
-	created *Invoice // the invoice that a response proves; nil for none
+	refused error     // why the call must not be sent, although its order is valid; nil if it may be
+	until   time.Time // when the call stops waiting for others that have the order
+	created *Invoice  // the invoice that a response proves; nil for none
+
+	flight flight // of the order, if this call has begun it
 }
 
 var (
@@ -70,26 +73,75 @@ func (e *OrderConflictError) Error() string {
 
 func (e *OrderConflictError) decided() decision { return decision{outcome: OutcomeConflict} }
 
-// create makes the call.
+// create makes the call. A call with a guard begins the flight of its order, or waits for the flight that another call
+// has begun.
 func (o *order) create(ctx context.Context, opts []CallOption) (invoice *Invoice, err error) {
 	if err := o.accept(ctx, opts); err != nil {
 		return nil, err
 	}
-	o.client.orders.begin() // until the observers have the end
-	defer o.client.orders.end()
+	flights := o.client.flights
+	flights.enter()
+	defer flights.exit()
+	if timeout := o.client.cfg.callTimeout; timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, timeout, errClientTimeout)
+		defer cancel()
+	}
 	o.begin(ctx)
+	isFlown := false
 	err = errAborted // until the call returns
-	defer func() { o.observeEnd(err) }()
+	defer func() {
+		if !isFlown {
+			o.observe(invoice, err)
+		}
+	}()
 	if err := o.address(); err != nil {
 		return nil, err
 	}
 	if err := o.prepare(); err != nil {
 		return nil, err
 	}
-	if invoice, err = o.acquireAndSend(); err == nil {
+	o.until = o.started.Add(o.client.cfg.longestInvoice())
+	for {
+		if o.client.cfg.guard == nil {
+			isFlown = true
+			return o.complete()
+		}
+		flight, isLeader := flights.join(o)
+		if isLeader {
+			isFlown = true
+			return flight.fly(o)
+		}
+		result, err := flight.await(o)
+		switch {
+		case err != nil:
+			return nil, err
+		case result.failed != nil:
+			return nil, o.guardFailed(result.failed)
+		case result.state == OrderCreated:
+			return o.replay(result.known)
+		case result.state == OrderUnknown:
+			before := o.unknownBefore(result.known)
+			before.Retryable = result.retryable && !o.Request.differsFrom(result.known)
+			return nil, before
+		}
+	}
+}
+
+// complete makes the call up to its end for the observers, as the only one in the client for its order.
+func (o *order) complete() (invoice *Invoice, err error) {
+	err = errAborted // until the call returns
+	defer func() { o.observe(invoice, err) }()
+	return o.acquireAndSend()
+}
+
+// observe runs the End of the observers.
+func (o *order) observe(invoice *Invoice, err error) {
+	if err == nil {
 		o.ended.Replayed, o.ended.Others = invoice.Replayed, len(invoice.Others)
 	}
-	return invoice, err
+	o.ended.Left, o.ended.Cut = o.flight.isUnattended()
+	o.observeEnd(err)
 }
 
 // prepare builds the Order of the call. It keeps any other refusal of the call until the guard
@@ -130,35 +182,40 @@ func (o *order) acquireAndSend() (*Invoice, error) {
 		return o.created, nil
 	}
 	lease, err := o.acquire(guard)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case lease.State == OrderFree:
+	}
+	o.flight.result = landing{state: lease.State, known: lease.Known}
+	switch lease.State {
+	case OrderFree:
 		return o.sendWith(guard, lease)
-	case lease.State == OrderCreated:
+	case OrderCreated:
 		return o.replay(lease.Known)
-	case lease.State == OrderUnknown:
+	case OrderUnknown:
 		return nil, o.unknownBefore(lease.Known)
 	default:
 		return nil, o.guardError(ErrOrderInFlight)
 	}
 }
 
-// acquire asks the guard for the lease of the order. While another call has it, acquire asks again: until the
+// acquire asks the guard for the lease of the order. While another process has it, acquire asks again: until the
 // context ends, and for as long as one invoice may take.
 func (o *order) acquire(guard OrderGuard) (Lease, error) {
-	begun, longest := time.Now(), o.client.cfg.longestInvoice()
 	for {
-		lease, err := o.ask(guard, longest)
+		lease, err := o.ask(guard)
 		if err != nil {
+			if o.ctx.Err() == nil {
+				o.flight.result.failed = err // otherwise others ask for themselves
+			}
 			return Lease{}, o.guardFailed(err)
 		}
-		switch waited := time.Since(begun); {
+		switch waited := time.Since(o.started); {
 		case lease.State == OrderUnknown && o.mayResend(lease.Known):
 			o.Request, o.Resubmit = lease.Known.Request, true // with the digits that were sent
-		case lease.State != OrderInFlight || waited >= longest || o.Request.differsFrom(lease.Known):
+		case lease.State != OrderInFlight || !time.Now().Before(o.until) || o.Request.differsFrom(lease.Known):
 			return lease, nil
 		default:
+			o.flight.reach(asking, true)
 			if sleep(o.ctx, min(max(waited/8, leastAsk), mostAsk)) != nil {
 				return Lease{}, o.guardError(fmt.Errorf("%w: %w", ErrOrderInFlight, contextError(o.ctx, o.redactor)))
 			}
@@ -169,28 +226,28 @@ func (o *order) acquire(guard OrderGuard) (Lease, error) {
 // mayResend reports whether an order of unknown outcome is sent again: if it is declared that the service returns the
 // first invoice, and this call asks for the same one.
 func (o *order) mayResend(known *OrderRecord) bool {
-	return o.client.cfg.idempotent && !o.Resubmit && known != nil && known.Request.Equal(o.Request)
+	isKnown := known != nil && known.Request.OrderID != ""
+	return o.client.cfg.idempotent && !o.Resubmit && isKnown && !o.Request.differsFrom(known)
 }
 
-// ask calls Begin of the guard.
-func (o *order) ask(guard OrderGuard, longest time.Duration) (Lease, error) {
+// ask calls Begin of the guard. When the context ends, Begin has some time more: what it would grant without an answer
+// would be in flight until its lease ends.
+func (o *order) ask(guard OrderGuard) (Lease, error) {
 	if _, inMemory := guard.(*MemoryGuard); inMemory { // it never waits, and a timeout costs nine allocations
 		return guard.Begin(o.ctx, o.Order)
 	}
-	ctx, cancel := context.WithTimeout(o.ctx, longest)
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(o.ctx), o.until)
 	defer cancel()
+	defer context.AfterFunc(o.ctx, func() { time.AfterFunc(guardTimeout, cancel) })()
 	return guard.Begin(ctx, o.Order)
 }
 
-// tooShort returns why the invoice is not sent under a lease that may expire before the call ends.
+// tooShort returns why the invoice is not sent under a lease that may expire before the flight ends.
 func (o *order) tooShort(lease Lease) error {
 	if lease.Expires.IsZero() {
 		return nil
 	}
 	longest := o.client.cfg.longestInvoice()
-	if deadline, bounded := o.ctx.Deadline(); bounded {
-		longest = min(longest, time.Until(deadline))
-	}
 	if left := time.Until(lease.Expires); left < longest {
 		return o.refuse("WithOrderGuard", fmt.Sprintf("the lease of the order is %v, and a call may last %v by WithRetry: "+
 			"set a longer lease of the guard, or a shorter InvoiceTimeout",
@@ -199,18 +256,32 @@ func (o *order) tooShort(lease Lease) error {
 	return nil
 }
 
-// sendWith sends the invoice with a lease, and has the guard record the outcome.
+// sendWith sends the invoice with a lease, and has the guard record the outcome: after a panic, what the responses have
+// proved.
 func (o *order) sendWith(guard OrderGuard, lease Lease) (invoice *Invoice, err error) {
 	o.Attempt, o.expires = lease.Attempt, lease.Expires
-	err = errAborted // until the invoice is sent
-	defer func() { invoice, err = o.release(guard, lease, err) }()
+	o.flight.reach(granted, false)
+	isAborted := true
+	defer func() {
+		if isAborted {
+			err = o.proved()
+		}
+		invoice, err = o.release(guard, lease, err)
+	}()
+	err = o.trySending(lease)
+	isAborted = false
+	return nil, err
+}
+
+// trySending sends the invoice, unless the lease is too short, or for another request.
+func (o *order) trySending(lease Lease) error {
 	if reason := o.tooShort(lease); reason != nil {
-		return nil, reason
+		return reason
 	}
 	if o.Resubmit && lease.Known != nil && !lease.Known.Request.Equal(o.Request) {
-		return nil, o.transportError(PhaseOrder, errOtherRequest, false)
+		return o.transportError(PhaseOrder, errOtherRequest, false)
 	}
-	return nil, o.sendInvoice()
+	return o.sendInvoice()
 }
 
 // sendInvoice sends the invoice, unless the call is refused or the client was shut down.
@@ -218,39 +289,54 @@ func (o *order) sendInvoice() error {
 	switch {
 	case o.refused != nil:
 		return o.refused
-	case o.client.orders.isClosed():
+	case o.client.flights.closed():
 		refused := o.transportError(PhaseOrder, ErrShutdown, false)
 		refused.Retryable = false
 		return refused
 	}
-	failure := o.send()
+	return o.asOrder(o.send())
+}
+
+// asOrder returns what the failure of a call means for its order.
+func (o *order) asOrder(failure error) error {
 	if failure != nil && !o.unknownSince.IsZero() {
 		return o.outcomeUnknown(failure)
 	}
 	return failure
 }
 
-// release has the guard record the outcome of the attempt, and returns the outcome of the order.
-func (o *order) release(guard OrderGuard, lease Lease, own error) (*Invoice, error) {
-	known, failed := o.record(guard, own)
-	if failed != nil {
-		known, o.ended.GuardErr = lease.Known, failed
+// proved returns what the attempts have proved before a panic.
+func (o *order) proved() error {
+	if o.attempts == 0 {
+		return errAborted
 	}
-	return o.settle(own, known, attempt.HasPassed(lease.Expires))
+	return o.asOrder(o.failed())
 }
 
-// record has the guard record the outcome of the attempt, and returns the order as the guard then knows it, or why the
-// guard does not have the outcome or the invoice.
-func (o *order) record(guard OrderGuard, own error) (*OrderRecord, error) {
+// release has the guard record the outcome of the attempt, and returns the outcome of the order.
+func (o *order) release(guard OrderGuard, lease Lease, own error) (*Invoice, error) {
 	r := o.newRecord(own)
-	known, err := o.end(guard, r)
-	switch {
+	result := &o.flight.result
+	*result = landingOf(&r)
+	known := lease.Known
+	switch has, err := o.end(guard, r); {
 	case err != nil:
-		return nil, sanitize(err, o.redactor)
-	case own == nil && r.Cause != "":
-		o.ended.GuardErr = errors.New(r.Cause)
+		o.ended.GuardErr = sanitize(err, o.redactor)
+		if result.state == OrderFree {
+			*result = landingOf(known)
+		}
+		if !isFinal(err) {
+			o.flight.recordLater(o, guard, r)
+		}
+	default:
+		known, *result = &has, landingOf(&has)
+		if own == nil && r.Cause != "" {
+			o.ended.GuardErr = errors.New(r.Cause)
+		}
 	}
-	return &known, nil
+	invoice, err := o.settle(own, known, attempt.HasPassed(lease.Expires))
+	result.retryable = SafeToRetry(err)
+	return invoice, err
 }
 
 // end calls End of the guard.
@@ -327,6 +413,23 @@ func (o *order) replay(known *OrderRecord) (*Invoice, error) {
 	return nil, conflict
 }
 
+// leftError is the error of a call whose flight goes on without it. The order may be in use by that.
+func (o *order) leftError(orderID string, left *leave) *TransportError {
+	e := &TransportError{
+		Operation: OpCreateInvoice, Phase: PhaseOrder, Attempts: left.attempts,
+		timeout: errors.Is(left.caller.Err(), context.DeadlineExceeded), transient: true, Retryable: true,
+	}
+	err := contextError(left.caller, o.redactor)
+	switch {
+	case left.isSent:
+		e.Phase, err = PhaseWait, fmt.Errorf("%w: %w", ErrStillSending, err)
+	case left.isBusy:
+		err = fmt.Errorf("%w: %w", ErrOrderInFlight, err)
+	}
+	e.Err = fmt.Errorf("order %q: %w", orderID, err)
+	return e
+}
+
 // guardError is the error of a call that knows no invoice, and cannot rule one out.
 func (o *order) guardError(err error) *TransportError {
 	return &TransportError{
@@ -341,9 +444,7 @@ func (o *order) guardError(err error) *TransportError {
 // gateway, the same call fails again.
 func (o *order) guardFailed(err error) *TransportError {
 	failure := o.guardError(fmt.Errorf("the order guard: %w", sanitize(err, o.redactor)))
-	if _, misused := errors.AsType[*ArgumentError](err); misused || errors.Is(err, ErrOtherGateway) {
-		failure.Retryable = false
-	}
+	failure.Retryable = !isFinal(err)
 	return failure
 }
 

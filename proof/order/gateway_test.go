@@ -331,6 +331,7 @@ type world struct {
 	counts   map[string]int // of what must happen in some schedule
 	wrong    []string
 	late     sync.WaitGroup
+	left     sync.WaitGroup // calls that go on without their callers
 }
 
 // order is the account of an order. The lock is held.

@@ -193,7 +193,9 @@ func (s schedule) run(how reading) (results []call.Result, w *world) {
 		clicks.Go(func() { all[i] = w.click(client, step, how) })
 	}
 	clicks.Wait()
+	w.left.Wait()                               // what goes on without its caller has ended
 	w.late.Wait()                               // each record is whole
+	_ = client.Shutdown(context.Background())   // until nothing is recorded any more
 	_ = wait(context.Background(), time.Minute) // until bodies are read that nobody waits for
 	for id, o := range w.orders {
 		if o.held && !o.ever {
@@ -325,10 +327,18 @@ func (w *world) call(client *gateway.Client, s step, first int) (r call.Result, 
 	if took, most := time.Since(a.begun), w.longest(s); took > most {
 		a.record.Violation("the call took %v, and its timeouts %v", took, most)
 	}
+	isLeft := errors.Is(r.Err, gateway.ErrStillSending)
 	w.Lock()
 	defer w.Unlock()
-	o.calls--
+	if goesOn := s.Deadline > 0 && r.Outcome() == gateway.OutcomeUnknown && gateway.SafeToRetry(r.Err) && !errors.Is(r.Err, gateway.ErrOrderInFlight); goesOn {
+		w.left.Go(func() { w.follow(o, s, isLeft) })
+	} else {
+		o.calls--
+	}
 	r.Result, r.Repeatable = o.result, w.Idempotent
+	if o.lost && r.Replayed() {
+		r.Result = string(r.Invoice.Raw) // the client may know more than the guard
+	}
 	outlasted := s.Deadline == 0 && a.sent == 1 && a.read // a cancelled context does not cut an invoice that is being sent
 	if isFree && o.met == met && !a.slept && (ctx.Err() == nil || outlasted) {
 		w.checkAlone(r, a, ctx.Err() != nil)
@@ -353,7 +363,11 @@ func (w *world) call(client *gateway.Client, s step, first int) (r call.Result, 
 	case isUnknown:
 		o.unknown, o.ever, o.doubted = time.Now(), true, true
 	}
-	if !o.unknown.IsZero() && o.unknown.Before(a.begun) && r.Outcome() != gateway.OutcomeUnknown {
+	if isLeft {
+		return r, a.sent
+	}
+	knowsMore := o.lost && r.Outcome() == gateway.OutcomeConflict // the client than the guard
+	if !o.unknown.IsZero() && o.unknown.Before(a.begun) && r.Outcome() != gateway.OutcomeUnknown && !knowsMore {
 		a.record.Violation("the outcome of the order was unknown before, and is %v", r.Outcome())
 	}
 	if r.Outcome() == gateway.OutcomeConflict && (a.sent > 0 || slices.Contains(o.created, s.Other) && !s.Invalid || len(o.commits) == 0) {
@@ -363,6 +377,29 @@ func (w *world) call(client *gateway.Client, s step, first int) (r call.Result, 
 		a.record.Violation("held back by the guard after it was sent")
 	}
 	return r, a.sent
+}
+
+// follow waits for the end of what goes on after its caller has left at a deadline: the guard gets the outcome.
+func (w *world) follow(o *account, s step, isSent bool) {
+	_ = wait(context.Background(), s.Suspended) // the guard itself is held up
+	has := gateway.OrderStatus{State: gateway.OrderInFlight}
+	for has.State == gateway.OrderInFlight {
+		_ = wait(context.Background(), 10*time.Millisecond)
+		w.guard.expire()
+		has, _ = w.guard.Order(context.Background(), s.merchant(), s.orderID())
+	}
+	w.Lock()
+	defer w.Unlock()
+	o.calls--
+	has, _ = w.guard.Order(context.Background(), s.merchant(), s.orderID()) // a person may have looked it up since
+	switch {
+	case !isSent:
+	case has.State == gateway.OrderCreated:
+		o.settle()
+		o.created = append(o.created, s.Other)
+	case has.State == gateway.OrderUnknown:
+		o.unknown, o.ever, o.doubted = time.Now(), true, true
+	}
 }
 
 // checkAlone checks a call that runs alone, for an order that has no invoice that may exist: it is

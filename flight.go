@@ -1,0 +1,492 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/cryptogw/gateway/internal/attempt"
+)
+
+const (
+	// maxUnattended is how many flights of a client send without a caller: each has a connection.
+	maxUnattended = 256
+
+	// maxRecorders is how many flights of a client record their outcome in the background, and maxRecording how many
+	// of them call the guard at a time.
+	maxRecorders = 256
+	maxRecording = 4
+
+	// longestRecording is for how long a flight tries to record its outcome.
+	longestRecording = time.Hour
+
+	// Bounds of the pause before a flight tries again to record its outcome.
+	leastPause = time.Second
+	mostPause  = 15 * time.Second
+)
+
+// A flight is the way of an order through a client: it asks the guard, sends, and records. The call that begins it is
+// its leader; other calls of the client for the order wait for it. If the leader's context has a deadline, the flight
+// has a goroutine of its own, and goes on after the deadline.
+type flight struct {
+	flights *flights // nil for a call that has begun no flight
+	key     flightKey
+	request InvoiceRequest  // of the leader
+	caller  context.Context // of the leader
+	result  landing         // may be read by others once the flight has landed
+
+	isRecording bool // the outcome is recorded in the background
+
+	// Of a flight with a goroutine of its own. The results may be read once it has arrived.
+	wire    context.Context // of what is sent: it has the caller's values, and ends when the flight is cut
+	cut     context.CancelCauseFunc
+	arrived chan struct{}
+	invoice *Invoice
+	err     error
+	aborted *abort // why there is no result; nil if there is one
+
+	// The mutex of flights guards the rest.
+	stage      stage
+	attempts   int           // how many attempts have begun
+	isBusy     bool          // another process has the order, says the guard
+	isLeft     bool          // the leader has left while the invoice was sent
+	isCut      bool          // the leader's deadline has cut what was sent
+	isOver     bool          // the guard has the outcome, or never will
+	hasChanged chan struct{} // closed when the flight lands, and when it is over; nil while no call waits
+}
+
+// A stage is how far a flight has come.
+type stage int8
+
+const (
+	asking  stage = iota // the guard
+	granted              // by the guard, and nothing of the invoice was read for sending
+	sending              // from the first byte until the outcome is recorded
+	landed
+)
+
+// A landing is what the calls that wait for a flight learn from it.
+type landing struct {
+	state     OrderState   // of the order; [OrderFree] if another call may begin a flight
+	known     *OrderRecord // of the order; nil for none
+	retryable bool         // whether the leader's call may be made again, after an unknown outcome
+	failed    error        // why the guard has not answered; nil if it has
+}
+
+// landingOf is what a record says of its order.
+func landingOf(known *OrderRecord) landing {
+	switch {
+	case known == nil || known.Outcome == OutcomeNotSent || known.Outcome == OutcomeRejected:
+		return landing{}
+	case known.Outcome == OutcomeSucceeded:
+		return landing{state: OrderCreated, known: known}
+	default:
+		return landing{state: OrderUnknown, known: known}
+	}
+}
+
+// An abort is a panic, or a Goexit, of the caller's code.
+type abort struct {
+	value any // of the panic; nil for a Goexit
+	stack []byte
+}
+
+// fly makes the flight, and returns its result to the leader: on the leader's goroutine, unless a deadline may end the
+// wait.
+func (f *flight) fly(o *order) (*Invoice, error) {
+	if _, bounded := f.caller.Deadline(); !bounded || f.caller.Err() != nil {
+		defer f.finish()
+		return o.complete()
+	}
+	response := o.cfg.response
+	if response != nil {
+		o.cfg.response = new(Response) // the caller's is its own again when it has left
+	}
+	orderID := o.Request.OrderID
+	f.arrived = make(chan struct{})
+	f.wire, f.cut = context.WithCancelCause(context.WithoutCancel(f.caller))
+	o.wire, o.mayBegin, o.follow = f.wire, func() bool { return f.mayBegin(o.attempts) }, f.context
+	f.flights.enter()
+	go f.run(o)
+
+	if left := f.wait(); left != nil {
+		return nil, o.leftError(orderID, left)
+	}
+	if f.aborted != nil {
+		f.aborted.resume()
+	}
+	if response != nil {
+		*response = *o.cfg.response
+	}
+	return f.invoice, f.err
+}
+
+// run makes the flight on a goroutine of its own.
+func (f *flight) run(o *order) {
+	defer f.flights.exit()
+	defer close(f.arrived)
+	defer f.finish()
+	defer f.cut(nil)
+	hasReturned := false
+	defer func() {
+		if value := recover(); !hasReturned {
+			f.aborted = &abort{value, debug.Stack()}
+			o.logAbort(f.aborted)
+		}
+	}()
+	f.invoice, f.err = o.complete()
+	hasReturned = true
+}
+
+// resume goes on with the panic, or the Goexit, in the goroutine of the caller.
+func (a *abort) resume() {
+	if a.value == nil {
+		runtime.Goexit()
+	}
+	panic(a.value)
+}
+
+// logAbort logs a panic with its stack. A logger that panics too ends nothing.
+func (o *order) logAbort(a *abort) {
+	if a.value == nil {
+		return
+	}
+	defer func() { _ = recover() }()
+	value := oneLine(sanitize(fmt.Errorf("%v", a.value), o.redactor))
+	cmp.Or(o.client.cfg.logger, slog.Default()).LogAttrs(o.ctx, slog.LevelError, "gateway: a panic has ended the sending of an invoice",
+		slog.String("operation", OpCreateInvoice), slog.String("panic", value), slog.String("stack", string(a.stack)))
+}
+
+// A leave is why a leader leaves before its flight has landed.
+type leave struct {
+	caller   context.Context
+	isBusy   bool // another process has the order
+	isSent   bool // something of the invoice was read for sending
+	attempts int
+}
+
+// wait waits until the flight has arrived, and returns nil, or until the leader leaves. The end of the leader's context
+// ends the wait while the guard is asked, and ends the flight itself before the first byte. Afterwards only a deadline
+// ends the wait, or cuts the flight.
+func (f *flight) wait() *leave {
+	select {
+	case <-f.arrived:
+		return nil
+	case <-f.caller.Done():
+	}
+	if left := f.callerEnded(); left != nil {
+		return left
+	}
+	deadline, _ := f.caller.Deadline()
+	timer := time.NewTimer(time.Until(deadline)) // later than the end of the context if it was cancelled
+	defer timer.Stop()
+	select {
+	case <-f.arrived:
+		return nil
+	case <-timer.C:
+	}
+	if left := f.deadlinePassed(); left != nil {
+		return left
+	}
+	<-f.arrived
+	return nil
+}
+
+// callerEnded ends what the end of the leader's context ends.
+func (f *flight) callerEnded() *leave {
+	f.flights.mu.Lock()
+	defer f.flights.mu.Unlock()
+	switch f.stage {
+	case asking:
+		return &leave{caller: f.caller, isBusy: f.isBusy}
+	case granted:
+		f.cut(context.Cause(f.caller))
+	}
+	return nil
+}
+
+// deadlinePassed returns why the leader leaves, or nil if it waits for the end of a flight that is cut, or has ended.
+func (f *flight) deadlinePassed() *leave {
+	f.flights.mu.Lock()
+	defer f.flights.mu.Unlock()
+	if f.stage == sending && f.goesOn() {
+		return &leave{caller: f.caller, isSent: true, attempts: f.attempts}
+	}
+	return nil
+}
+
+// goesOn reports whether a flight that sends goes on after its leader's context has ended: after the deadline, if not
+// too many others do. It is called with the lock.
+func (f *flight) goesOn() bool {
+	deadline, _ := f.caller.Deadline()
+	switch {
+	case f.isLeft || f.isCut:
+		return f.isLeft
+	case time.Now().Before(deadline):
+		return false
+	case f.flights.unattended >= maxUnattended:
+		f.isCut = true
+		f.cut(context.DeadlineExceeded)
+		return false
+	default:
+		f.isLeft = true
+		f.flights.unattended++
+		return true
+	}
+}
+
+// mayBegin decides, at the first byte of an attempt, whether the attempt may send the invoice.
+func (f *flight) mayBegin(attempts int) bool {
+	f.flights.mu.Lock()
+	defer f.flights.mu.Unlock()
+	if f.caller.Err() != nil && (f.stage != sending || !f.goesOn()) {
+		return false
+	}
+	f.stage, f.attempts = sending, attempts
+	return true
+}
+
+// context returns the context that bounds the rest of the flight: the leader's until the first byte, then the flight's
+// own.
+func (f *flight) context() context.Context {
+	f.flights.mu.Lock()
+	defer f.flights.mu.Unlock()
+	if f.stage == sending && (f.caller.Err() == nil || f.goesOn()) {
+		return f.wire
+	}
+	return f.caller
+}
+
+// isUnattended reports whether the leader has left, and whether its deadline has cut what was sent.
+func (f *flight) isUnattended() (left, cut bool) {
+	if f.flights == nil {
+		return false, false
+	}
+	f.flights.mu.Lock()
+	defer f.flights.mu.Unlock()
+	return f.isLeft, f.isCut
+}
+
+// reach notes how far the flight has come.
+func (f *flight) reach(stage stage, isBusy bool) {
+	f.flights.mu.Lock()
+	defer f.flights.mu.Unlock()
+	f.stage, f.isBusy = stage, isBusy
+}
+
+// finish tells the calls that wait what they learn from the flight.
+func (f *flight) finish() {
+	f.flights.mu.Lock()
+	if f.isLeft {
+		f.flights.unattended--
+	}
+	f.stage = landed
+	f.change()
+	f.flights.mu.Unlock()
+	if !f.isRecording {
+		f.end()
+	}
+}
+
+// end makes room for another flight of the order.
+func (f *flight) end() {
+	f.flights.mu.Lock()
+	defer f.flights.mu.Unlock()
+	f.isOver = true
+	delete(f.flights.all, f.key)
+	f.change()
+}
+
+func (f *flight) change() {
+	if f.hasChanged != nil {
+		close(f.hasChanged)
+		f.hasChanged = nil
+	}
+}
+
+// look returns the result of the flight for another call, or a channel that is closed when the call should look again.
+// A free order has no result before the guard has recorded that.
+func (f *flight) look() (landing, <-chan struct{}) {
+	f.flights.mu.Lock()
+	defer f.flights.mu.Unlock()
+	if f.stage == landed && (f.isOver || f.result.state == OrderCreated || f.result.state == OrderUnknown) {
+		return f.result, nil
+	}
+	if f.hasChanged == nil {
+		f.hasChanged = make(chan struct{})
+	}
+	return landing{}, f.hasChanged
+}
+
+// await waits for the flight on behalf of another call, and returns what that learns from it.
+func (f *flight) await(o *order) (landing, error) {
+	result, changed := f.look()
+	if changed == nil {
+		return result, nil
+	}
+	if o.Request.differsFrom(&OrderRecord{Request: f.request}) {
+		return landing{}, o.guardError(ErrOrderInFlight)
+	}
+	timer := time.NewTimer(time.Until(o.until))
+	defer timer.Stop()
+	for ; changed != nil; result, changed = f.look() {
+		select {
+		case <-changed:
+		case <-timer.C:
+			return landing{}, o.guardError(ErrOrderInFlight)
+		case <-o.ctx.Done():
+			return landing{}, o.guardError(fmt.Errorf("%w: %w", ErrOrderInFlight, contextError(o.ctx, o.redactor)))
+		}
+	}
+	return result, nil
+}
+
+// recordLater goes on recording an outcome in the background, unless too many others do. Once the lease has expired, the
+// order is unknown anyway, and only a success says more.
+func (f *flight) recordLater(o *order, guard OrderGuard, r OrderRecord) {
+	isLate := func() bool { return r.Outcome != OutcomeSucceeded && attempt.HasPassed(o.expires) }
+	if isLate() || !f.flights.enterRecorder() {
+		return
+	}
+	f.isRecording = true
+	go func() {
+		defer f.flights.exitRecorder()
+		defer f.end()
+		defer func() {
+			if value := recover(); value != nil {
+				o.logAbort(&abort{value, debug.Stack()})
+			}
+		}()
+		end := time.Now().Add(longestRecording)
+		for pause := leastPause; f.flights.pause(pause); pause = min(2*pause, mostPause) {
+			_, err := o.end(guard, r)
+			<-f.flights.recording
+			if err == nil || isFinal(err) || isLate() || time.Now().After(end) {
+				return
+			}
+		}
+	}()
+}
+
+// isFinal reports whether a guard will fail again.
+func isFinal(err error) bool {
+	_, misused := errors.AsType[*ArgumentError](err)
+	return misused || errors.Is(err, ErrOtherGateway)
+}
+
+type flightKey struct{ merchant, order string }
+
+// flights are the calls and the flights of a client for orders.
+type flights struct {
+	mu         sync.Mutex
+	all        map[flightKey]*flight
+	busy       int           // calls and goroutines
+	isClosed   bool          // by Shutdown
+	none       chan struct{} // closed when none is busy; nil while Shutdown does not wait
+	unattended int           // flights that send without a caller
+	recorders  int           // flights that record in the background
+
+	recording chan struct{} // has a place for each recorder that may call the guard
+	stopped   chan struct{} // closed when Shutdown does not wait any longer
+	stop      func()
+}
+
+func newFlights() *flights {
+	stopped := make(chan struct{})
+	return &flights{
+		all:       map[flightKey]*flight{},
+		recording: make(chan struct{}, maxRecording),
+		stopped:   stopped, stop: sync.OnceFunc(func() { close(stopped) }),
+	}
+}
+
+// enter counts a call or a goroutine: Shutdown waits for it.
+func (fs *flights) enter() {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	fs.busy++
+}
+
+func (fs *flights) exit() {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if fs.busy--; fs.busy == 0 && fs.none != nil {
+		close(fs.none)
+		fs.none = nil
+	}
+}
+
+func (fs *flights) enterRecorder() bool {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if fs.recorders == maxRecorders {
+		return false
+	}
+	fs.recorders++
+	fs.busy++
+	return true
+}
+
+func (fs *flights) exitRecorder() {
+	fs.mu.Lock()
+	fs.recorders--
+	fs.mu.Unlock()
+	fs.exit()
+}
+
+// pause waits, and then for a place among the recorders that call the guard. It reports false if Shutdown ends the wait.
+func (fs *flights) pause(d time.Duration) bool {
+	select {
+	case <-time.After(d):
+	case <-fs.stopped:
+		return false
+	}
+	select {
+	case fs.recording <- struct{}{}:
+		return true
+	case <-fs.stopped:
+		return false
+	}
+}
+
+func (fs *flights) closed() bool {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	return fs.isClosed
+}
+
+// close ends sending. It returns a channel that is closed once no call and no goroutine is busy.
+func (fs *flights) close() <-chan struct{} {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	fs.isClosed = true
+	none := fs.none
+	if none == nil {
+		none = make(chan struct{})
+	}
+	if fs.busy == 0 {
+		close(none)
+	} else {
+		fs.none = none
+	}
+	return none
+}
+
+// join returns the flight of an order, and whether the call has begun it.
+func (fs *flights) join(o *order) (f *flight, isLeader bool) {
+	key := flightKey{o.Merchant, o.Key()}
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if f := fs.all[key]; f != nil {
+		return f, false
+	}
+	o.flight = flight{flights: fs, key: key, request: o.Request, caller: o.ctx}
+	fs.all[key] = &o.flight
+	return &o.flight, true
+}

@@ -1,0 +1,846 @@
+package gateway_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway"
+)
+
+// A heldStage is where an invoice is held up.
+type heldStage string
+
+const (
+	beforeBegin  heldStage = "before Begin"
+	inBegin      heldStage = "while Begin waits"
+	inDial       heldStage = "while it dials"
+	wroteHeader  heldStage = "the header is written and the body unread"
+	halfSent     heldStage = "half of the body is read"
+	allSent      heldStage = "the body is sent"
+	headReceived heldStage = "the header of the response is read"
+	halfReceived heldStage = "half of the body of the response is read"
+	inEnd        heldStage = "while End records"
+)
+
+// isBegun reports whether something of the invoice was read for sending.
+func (s heldStage) isBegun() bool {
+	return s != beforeBegin && s != inBegin && s != inDial && s != wroteHeader
+}
+
+// A heldGateway is a gateway, its guard and the way to it, all of which hold up the first invoice in one stage.
+type heldGateway struct {
+	proto  string
+	at     heldStage
+	holds  time.Duration
+	onHold func() // runs when the invoice is held up
+
+	guard   gateway.MemoryGuard
+	server  *http.Server
+	dials   pipes
+	hasHeld atomic.Bool
+	whole   atomic.Int32 // invoices that the gateway has received whole
+	ends    atomic.Int32 // calls whose end the observers have seen
+}
+
+func (h *heldGateway) hold(ctx context.Context, now heldStage) error {
+	if now != h.at || h.hasHeld.Swap(true) {
+		return nil
+	}
+	h.onHold()
+	return sleep(ctx, h.holds)
+}
+
+// holding is a reader that is empty, and holds up whoever reads it.
+func (h *heldGateway) holding(ctx context.Context, now heldStage) pause {
+	return func() error { return h.hold(ctx, now) }
+}
+
+func (h *heldGateway) Begin(ctx context.Context, o gateway.Order) (gateway.Lease, error) {
+	if err := h.hold(ctx, inBegin); err != nil {
+		return gateway.Lease{}, err
+	}
+	return h.guard.Begin(ctx, o)
+}
+
+func (h *heldGateway) End(ctx context.Context, o gateway.Order, r gateway.OrderRecord) (gateway.OrderRecord, error) {
+	_ = h.hold(ctx, inEnd)
+	return h.guard.End(ctx, o, r)
+}
+
+// ServeHTTP creates an invoice.
+func (h *heldGateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	text, err := io.ReadAll(r.Body)
+	if err != nil || !strings.HasSuffix(string(text), "}") {
+		return
+	}
+	h.whole.Add(1)
+	if h.hold(r.Context(), allSent) != nil {
+		return
+	}
+	w.WriteHeader(http.StatusOK)
+	answer := enveloped(invoiceJSON)
+	for _, part := range []struct {
+		after heldStage
+		text  string
+	}{{headReceived, answer[:20]}, {halfReceived, answer[20:]}} {
+		_ = http.NewResponseController(w).Flush()
+		if h.hold(r.Context(), part.after) != nil {
+			return
+		}
+		_, _ = io.WriteString(w, part.text)
+	}
+}
+
+// RoundTrip is the gateway in memory.
+func (h *heldGateway) RoundTrip(req *http.Request) (*http.Response, error) {
+	ctx := req.Context()
+	if _, err := io.Copy(io.Discard, io.MultiReader(h.holding(ctx, inDial), req.Body)); err != nil {
+		return nil, err
+	}
+	h.whole.Add(1)
+	text, response := enveloped(invoiceJSON), reply(200, "")
+	response.Body = io.NopCloser(io.MultiReader(h.holding(ctx, headReceived), strings.NewReader(text[:20]),
+		h.holding(ctx, halfReceived), strings.NewReader(text[20:])))
+	return response, h.hold(ctx, allSent)
+}
+
+// transport returns the way to the gateway.
+func (h *heldGateway) transport() http.RoundTripper {
+	if h.proto == "in memory" {
+		return h
+	}
+	h.dials = make(pipes)
+	h.server = &http.Server{Handler: h, ErrorLog: quiet(), Protocols: new(http.Protocols)}
+	h.server.Protocols.SetHTTP1(true)
+	h.server.Protocols.SetUnencryptedHTTP2(true)
+	go func() { _ = h.server.Serve(h.dials) }()
+	own := &http.Transport{
+		Protocols: new(http.Protocols),
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			if err := h.hold(ctx, inDial); err != nil {
+				return nil, err
+			}
+			return h.dials.dial(), nil
+		},
+	}
+	own.Protocols.SetHTTP1(h.proto == "HTTP/1.1")
+	own.Protocols.SetUnencryptedHTTP2(h.proto == "HTTP/2")
+	return own
+}
+
+// options are the options of a client that is held up.
+func (h *heldGateway) options() []gateway.Option {
+	opts := []gateway.Option{
+		gateway.WithOrderGuard(h),
+		gateway.WithObserver(gateway.Observer{
+			Start: func(ctx context.Context, _ gateway.Call) context.Context { _ = h.hold(ctx, beforeBegin); return nil },
+			End:   func(context.Context, gateway.Call) { h.ends.Add(1) },
+		}),
+	}
+	if h.at == wroteHeader || h.at == halfSent { // with a middleware, a connection is not what it was
+		opts = append(opts, gateway.WithMiddleware(func(next http.RoundTripper) http.RoundTripper {
+			return tripper(func(req *http.Request) (*http.Response, error) {
+				ctx, body := req.Context(), req.Body
+				req.Body = io.NopCloser(io.MultiReader(h.holding(ctx, wroteHeader), io.LimitReader(body, 10), h.holding(ctx, halfSent), body))
+				return next.RoundTrip(req)
+			})
+		}))
+	}
+	return opts
+}
+
+// close ends what was held.
+func (h *heldGateway) close(c *gateway.Client) {
+	c.CloseIdleConnections()
+	if h.server != nil {
+		_ = h.server.Close()
+	}
+	time.Sleep(2 * time.Hour)
+}
+
+// Pipes is a listener in memory.
+type pipes chan net.Conn
+
+func (p pipes) Accept() (net.Conn, error) {
+	if conn, ok := <-p; ok {
+		return conn, nil
+	}
+	return nil, net.ErrClosed
+}
+func (p pipes) Close() error   { close(p); return nil }
+func (p pipes) Addr() net.Addr { return &net.UnixAddr{} }
+func (p pipes) dial() net.Conn {
+	client, server := net.Pipe()
+	p <- server
+	return client
+}
+
+// How the wait of a caller ends.
+const (
+	byDeadline       = "a deadline"
+	byClientTimeout  = "the Timeout of the http.Client"
+	byCancel         = "cancelling"
+	byCancelDeadline = "cancelling, then the deadline"
+)
+
+// A deadline, the Timeout of the http.Client and cancelling end a call while nothing of the invoice was read for sending.
+// Afterwards a deadline ends the wait alone, and cancelling nothing: the next call gets the invoice, or learns that its
+// outcome is unknown.
+func TestFlight_contextEnds(t *testing.T) {
+	t.Parallel()
+	for _, proto := range []string{"HTTP/1.1", "HTTP/2", "in memory"} {
+		for _, at := range []heldStage{
+			beforeBegin, inBegin, inDial, wroteHeader, halfSent, allSent, headReceived, halfReceived, inEnd,
+		} {
+			for _, how := range []string{byDeadline, byClientTimeout, byCancel, byCancelDeadline} {
+				for _, holds := range []time.Duration{3500 * time.Millisecond, time.Hour} {
+					if at == inEnd {
+						holds = min(holds, 9*time.Second) // it has 10 seconds
+					}
+					inBubble(t, fmt.Sprintf("%s/%s/%s/held for %v", proto, at, how, holds), func(t *testing.T) {
+						testContextEnds(t, &heldGateway{proto: proto, at: at, holds: holds}, how)
+					})
+				}
+			}
+		}
+	}
+}
+
+func testContextEnds(t *testing.T, h *heldGateway, how string) {
+	const deadline, timeout, grace = time.Second, 20 * time.Second, 10 * time.Second
+	gone := errors.New("the buyer has gone")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	client := &http.Client{Transport: h.transport()}
+	retry := gateway.RetryPolicy{InvoiceTimeout: timeout}
+	isCancelled := how == byCancel || how == byCancelDeadline
+	h.onHold = func() {
+		if isCancelled {
+			cancel(gone)
+		}
+	}
+	switch how {
+	case byClientTimeout:
+		client.Timeout = deadline
+	case byDeadline, byCancelDeadline:
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, deadline)
+		defer stop()
+	}
+	c := newClient(t, "http://localhost", append(h.options(), gateway.WithRetry(retry), gateway.WithHTTPClient(client))...)
+
+	isSlow := h.holds > timeout
+	want, ends, isLeft := notSent, deadline, h.at.isBegun() && how != byCancel
+	switch {
+	case isLeft:
+		want = unknown
+	case h.at.isBegun(): // cancelled
+		want, ends = succeeded, h.holds
+		if isSlow {
+			want, ends = unknown, timeout
+		}
+	case isCancelled:
+		ends = 0
+		if h.at == inBegin && how == byCancel { // Begin has some time more
+			if ends = h.holds; h.holds > grace {
+				want, ends = unknown, grace
+			}
+		} else if h.at == inBegin {
+			want = unknown
+		}
+	case h.at == inBegin:
+		want = unknown
+	}
+	defer h.close(c)
+	var response gateway.Response
+	begun := time.Now()
+	got, err := c.CreateInvoice(ctx, order("A-17"), gateway.WithResponse(&response))
+	assertInvariants(t, got, err)
+	assert.Equal(t, ends, time.Since(begun))
+	require.Equal(t, want, gateway.OutcomeOf(err), "%v", err)
+	assert.Equal(t, isLeft, errors.Is(err, gateway.ErrStillSending), "%v", err)
+	assert.NotErrorIs(t, err, gateway.ErrOrderInFlight)
+	byCaller := isCancelled && (!h.at.isBegun() || isLeft)
+	assert.Equal(t, byCaller, errors.Is(err, context.Canceled), "%v", err)
+	assert.Equal(t, !byCaller && want != succeeded, errors.Is(err, context.DeadlineExceeded), "of the deadline, or of InvoiceTimeout: %v", err)
+	isSafe := isLeft || h.at == inBegin && want == unknown || want == notSent && how == byClientTimeout
+	assert.Equal(t, isSafe, gateway.SafeToRetry(err), "%v", err)
+	if isLeft {
+		failure, _ := errors.AsType[*gateway.TransportError](err)
+		assert.Equal(t, 1, failure.Attempts)
+	}
+	response = gateway.Response{Message: "the caller's own again"}
+
+	calls := int32(1)
+	again, err := c.CreateInvoice(t.Context(), order("A-17"))
+	for calls++; gateway.SafeToRetry(err); calls++ { // the Timeout ends this wait too
+		assert.Equal(t, byClientTimeout, how)
+		again, err = c.CreateInvoice(t.Context(), order("A-17"))
+	}
+	if h.at.isBegun() && isSlow {
+		assertUnknownBefore(t, err)
+	} else {
+		require.NoError(t, err)
+		assert.Equal(t, h.at.isBegun(), again.Replayed)
+	}
+	require.NoError(t, c.Shutdown(t.Context()))
+	assert.Equal(t, calls, h.ends.Load(), "each call has one end")
+	assert.Equal(t, "the caller's own again", response.Message, "nothing touches it afterwards")
+	assert.Equal(t, h.at != halfSent || !isSlow, h.whole.Load() == 1, "one invoice reaches the gateway, unless half of it is held up")
+	assert.LessOrEqual(t, h.whole.Load(), int32(1))
+}
+
+// A flightGuard is a guard in memory whose functions, if they are set, run before it.
+type flightGuard struct {
+	gateway.MemoryGuard
+	begin func(context.Context) error
+	end   func(ctx context.Context, r gateway.OrderRecord) error
+}
+
+func (g *flightGuard) Begin(ctx context.Context, o gateway.Order) (gateway.Lease, error) {
+	if g.begin != nil {
+		if err := g.begin(ctx); err != nil {
+			return gateway.Lease{}, err
+		}
+	}
+	return g.MemoryGuard.Begin(ctx, o)
+}
+
+func (g *flightGuard) End(ctx context.Context, o gateway.Order, r gateway.OrderRecord) (gateway.OrderRecord, error) {
+	if g.end != nil {
+		if err := g.end(ctx, r); err != nil {
+			return gateway.OrderRecord{}, err
+		}
+	}
+	return g.MemoryGuard.End(ctx, o, r)
+}
+
+// slowly responds after a time.
+func slowly(after time.Duration, then tripper) gateway.Option {
+	return over(func(req *http.Request) (*http.Response, error) {
+		drain(req)
+		if err := sleep(req.Context(), after); err != nil {
+			return nil, err
+		}
+		return then(req)
+	})
+}
+
+// Calls for one order make one flight: the others get its outcome, whatever their request if that is unknown. After a
+// refusal, or if nothing was sent, one of them begins the next flight.
+func TestFlight_join(t *testing.T) {
+	t.Parallel()
+	busy := statusTrip(503, refused("Down."))
+	for _, tt := range []struct {
+		name   string
+		trip   tripper
+		opts   []gateway.Option
+		want   gateway.Outcome // of the first call, and of the others
+		begins int             // calls of Begin
+		sent   int
+	}{
+		{"a success is replayed", goodTrip, nil, succeeded, 1, 1},
+		{"an unknown outcome is replayed", busy, nil, unknown, 1, 1},
+		{"an unknown outcome is replayed, although the next call would send the order again", busy,
+			[]gateway.Option{gateway.WithIdempotentOrders(), once()}, unknown, 1, 1},
+		{"after a refusal each call sends", statusTrip(422, refused("No.")), nil, rejected, 21, 21},
+		{"if nothing was sent each call tries", errorTrip(errBreaker), nil, notSent, 21, 21},
+	} {
+		inBubble(t, tt.name, func(t *testing.T) {
+			var begins, sent, ends, noAttempt atomic.Int32
+			guard := &flightGuard{begin: func(context.Context) error { begins.Add(1); return nil }}
+			trip := func(req *http.Request) (*http.Response, error) {
+				sent.Add(1)
+				time.Sleep(time.Second)
+				return tt.trip(req)
+			}
+			watch := gateway.WithObserver(gateway.Observer{End: func(_ context.Context, c gateway.Call) {
+				ends.Add(1)
+				if c.Attempts == 0 {
+					noAttempt.Add(1)
+				}
+			}})
+			c := newClient(t, "http://localhost", append(tt.opts, gateway.WithOrderGuard(guard), watch, over(trip))...)
+			var all sync.WaitGroup
+			for range 21 {
+				all.Go(func() {
+					got, err := c.CreateInvoice(t.Context(), order("A-17"))
+					assertInvariants(t, got, err)
+					assert.Equal(t, tt.want, gateway.OutcomeOf(err), "%v", err)
+				})
+			}
+			all.Wait()
+			assert.EqualValues(t, tt.begins, begins.Load())
+			assert.EqualValues(t, tt.sent, sent.Load())
+			assert.EqualValues(t, 21, ends.Load())
+			assert.EqualValues(t, 21-tt.sent, noAttempt.Load(), "a call that waits makes no attempt")
+		})
+	}
+}
+
+// A call that waits returns when its context ends, and at once if its request is another one. It waits no longer than one
+// invoice may take, and the order's own invoice is a conflict for another request.
+func TestFlight_join_otherwise(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newClient(t, "http://localhost", slowly(3*time.Second, goodTrip))
+		first := make(chan error)
+		go func() { _, err := c.CreateInvoice(t.Context(), order("A-17")); first <- err }()
+		synctest.Wait()
+		begun := time.Now()
+
+		other := order("A-17")
+		otherPrice(&other)
+		_, err := c.CreateInvoice(t.Context(), other)
+		assert.ErrorIs(t, err, gateway.ErrOrderInFlight)
+		assert.Zero(t, time.Since(begun), "another request does not wait")
+
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = c.CreateInvoice(ctx, order("A-17"))
+		assert.ErrorIs(t, err, gateway.ErrOrderInFlight)
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.True(t, gateway.SafeToRetry(err))
+		assert.Equal(t, time.Second, time.Since(begun))
+		require.NoError(t, <-first)
+
+		_, err = c.CreateInvoice(t.Context(), other)
+		assert.Equal(t, conflict, gateway.OutcomeOf(err))
+	})
+}
+
+// Calls that wait because another process has the order ask the guard as one, and take the place of one that leaves.
+func TestFlight_otherProcess(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		guard := &flightGuard{}
+		lease, err := guard.Begin(t.Context(), gateway.Order{Gateway: "http://localhost", Request: order("A-17")})
+		require.NoError(t, err)
+		var begins atomic.Int32
+		guard.begin = func(context.Context) error { begins.Add(1); return nil }
+		c := newClient(t, "http://localhost", gateway.WithOrderGuard(guard), neverSends())
+		var all sync.WaitGroup
+		for i := range 1500 {
+			all.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i+1)*10*time.Millisecond) // at most 15 s
+				defer cancel()
+				got, err := c.CreateInvoice(ctx, order("A-17"))
+				if err == nil {
+					assert.True(t, got.Replayed)
+					return
+				}
+				assert.ErrorIs(t, err, gateway.ErrOrderInFlight)
+				assert.ErrorIs(t, err, context.DeadlineExceeded)
+			})
+		}
+		time.Sleep(10 * time.Second)
+		assert.Less(t, begins.Load(), int32(1500), "a call that takes the place of another one asks once, and then seldom")
+		_, err = guard.End(t.Context(), gateway.Order{Gateway: "http://localhost", Request: order("A-17"), Attempt: lease.Attempt},
+			gateway.OrderRecord{Outcome: succeeded, Request: order("A-17"), Invoice: json.RawMessage(invoiceJSON)})
+		require.NoError(t, err)
+		all.Wait()
+	})
+}
+
+// If the guard cannot record an outcome, the call returns what it knows, and the client goes on recording it: a success
+// for an hour, any other outcome until the lease has expired, until Shutdown does not wait any longer, and not at all if
+// the guard will always fail.
+func TestFlight_recordsLater(t *testing.T) {
+	t.Parallel()
+	no := statusTrip(422, refused("No."))
+	errLocked, misused := errors.New("the table is locked"), &gateway.ArgumentError{Operation: "guard", Name: "table", Reason: "is of another version"}
+	for _, tt := range []struct {
+		name      string
+		trip      tripper
+		fails     error
+		locked    time.Duration
+		lease     time.Duration // 0 for one that never ends
+		shutsDown bool          // with a context that ends after a second
+		want      gateway.OrderState
+	}{
+		{"a success after 25 s", goodTrip, errLocked, 25 * time.Second, 4 * time.Minute, false, gateway.OrderCreated},
+		{"a success after 50 minutes, long after its lease", goodTrip, errLocked, 50 * time.Minute, 4 * time.Minute, false, gateway.OrderCreated},
+		{"no success after an hour", goodTrip, errLocked, 70 * time.Minute, 4 * time.Minute, false, gateway.OrderInFlight},
+		{"a refusal after 25 s", no, errLocked, 25 * time.Second, 4 * time.Minute, false, gateway.OrderFree},
+		{"no refusal after its lease", no, errLocked, 5 * time.Minute, 4 * time.Minute, false, gateway.OrderInFlight},
+		{"a refusal whose lease never ends, after 50 minutes", no, errLocked, 50 * time.Minute, 0, false, gateway.OrderFree},
+		{"nothing after Shutdown gives up", goodTrip, errLocked, 25 * time.Second, 4 * time.Minute, true, gateway.OrderInFlight},
+		{"nothing if the guard is misused", goodTrip, misused, 25 * time.Second, 4 * time.Minute, false, gateway.OrderInFlight},
+		{"nothing if the order is of another gateway", goodTrip, gateway.ErrOtherGateway, 25 * time.Second, 0, false, gateway.OrderInFlight},
+	} {
+		inBubble(t, tt.name, func(t *testing.T) {
+			begun := time.Now()
+			guard := &leasedGuard{lease: tt.lease}
+			guard.end = func(context.Context, gateway.OrderRecord) error {
+				if time.Since(begun) < tt.locked {
+					return tt.fails
+				}
+				return nil
+			}
+			c := newClient(t, "http://localhost", gateway.WithOrderGuard(guard), over(tt.trip), muted())
+			got, err := c.CreateInvoice(t.Context(), order("A-17"))
+			if assertInvariants(t, got, err); err == nil {
+				assert.ErrorContains(t, got.GuardErr, strings.TrimPrefix(tt.fails.Error(), "gateway: "))
+				again, err := c.CreateInvoice(t.Context(), order("A-17"))
+				if errors.Is(tt.fails, errLocked) {
+					require.NoError(t, err, "the client knows the invoice, if not the guard")
+					assert.True(t, again.Replayed)
+				}
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
+			defer cancel()
+			if tt.shutsDown {
+				ctx, cancel = context.WithTimeout(ctx, time.Second)
+				defer cancel()
+			}
+			assert.Equal(t, tt.shutsDown, c.Shutdown(ctx) != nil)
+			synctest.Wait()
+			status, _ := guard.Order(t.Context(), "", "A-17")
+			assert.Equal(t, tt.want, status.State)
+		})
+	}
+}
+
+// A leasedGuard is a guard in memory whose leases end for the client.
+type leasedGuard struct {
+	flightGuard
+	lease time.Duration
+}
+
+func (g *leasedGuard) Begin(ctx context.Context, o gateway.Order) (gateway.Lease, error) {
+	lease, err := g.flightGuard.Begin(ctx, o)
+	if g.lease > 0 {
+		lease.Expires = time.Now().Add(g.lease)
+	}
+	return lease, err
+}
+
+// Four outcomes are recorded at a time, and 256 in the background: of a further one the guard's error is final.
+func TestFlight_recordsLater_bounds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const orders = 300
+		var isLocked atomic.Bool
+		var recording, most atomic.Int32
+		isLocked.Store(true)
+		guard := &flightGuard{}
+		guard.end = func(ctx context.Context, _ gateway.OrderRecord) error {
+			if n := recording.Add(1); n > most.Load() && n <= orders {
+				most.Store(n)
+			}
+			defer recording.Add(-1)
+			if isLocked.Load() {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return nil
+		}
+		c := newClient(t, "http://localhost", gateway.WithOrderGuard(guard), over(goodTrip), muted())
+		begun := time.Now()
+		var all sync.WaitGroup
+		for i := range orders {
+			all.Go(func() {
+				got, err := c.CreateInvoice(t.Context(), order(fmt.Sprint("A-", i)))
+				assert.NoError(t, err)
+				assert.ErrorIs(t, got.GuardErr, context.DeadlineExceeded)
+			})
+		}
+		all.Wait()
+		assert.Equal(t, 10*time.Second, time.Since(begun), "calls return after 10 seconds")
+		most.Store(0)
+		time.Sleep(time.Minute)
+		assert.EqualValues(t, 4, most.Load())
+		isLocked.Store(false)
+		require.NoError(t, c.Shutdown(t.Context()))
+		created := 0
+		for i := range orders {
+			if status, _ := guard.Order(t.Context(), "", fmt.Sprint("A-", i)); status.State == gateway.OrderCreated {
+				created++
+			}
+		}
+		assert.Equal(t, 256, created)
+	})
+}
+
+// At most 256 invoices of a client are sent without a caller. A deadline cuts a further one, as without a guard.
+func TestFlight_bound(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const orders = 260
+		var left, cut, stillSending, unknowns atomic.Int32
+		watch := gateway.WithObserver(gateway.Observer{End: func(_ context.Context, c gateway.Call) {
+			if c.Left {
+				left.Add(1)
+			}
+			if c.Cut {
+				cut.Add(1)
+			}
+		}})
+		c := newClient(t, "http://localhost", watch, slowly(30*time.Second, goodTrip), muted())
+		var all sync.WaitGroup
+		for i := range orders {
+			all.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				_, err := c.CreateInvoice(ctx, order(fmt.Sprint("A-", i)))
+				assert.ErrorIs(t, err, context.DeadlineExceeded)
+				if errors.Is(err, gateway.ErrStillSending) {
+					stillSending.Add(1)
+				}
+				if _, isUnknown := errors.AsType[*gateway.OutcomeUnknownError](err); isUnknown {
+					unknowns.Add(1)
+					assert.False(t, gateway.SafeToRetry(err))
+				}
+			})
+		}
+		all.Wait()
+		assert.Equal(t, []int32{256, 4}, []int32{stillSending.Load(), unknowns.Load()})
+		require.NoError(t, c.Shutdown(t.Context()))
+		assert.Equal(t, []int32{256, 4}, []int32{left.Load(), cut.Load()})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		again, err := c.CreateInvoice(ctx, order("A-0"))
+		require.True(t, err != nil || again.Replayed, "%v", err)
+	})
+}
+
+// A Begin whose caller has left goes on for 10 seconds, and what it grants is ended as not sent.
+func TestFlight_beginOutlasts(t *testing.T) {
+	t.Parallel()
+	for name, takes := range map[string]time.Duration{"it grants the order": 5 * time.Second, "it takes too long": time.Hour} {
+		inBubble(t, name, func(t *testing.T) {
+			var begins int
+			var ended []gateway.OrderRecord
+			guard := &flightGuard{begin: func(ctx context.Context) error {
+				if begins++; begins == 1 {
+					return sleep(ctx, takes)
+				}
+				return nil
+			}}
+			guard.end = func(_ context.Context, r gateway.OrderRecord) error { ended = append(ended, r); return nil }
+			c := newClient(t, "http://localhost", gateway.WithOrderGuard(guard), neverSends())
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			begun := time.Now()
+			_, err := c.CreateInvoice(ctx, order("A-17"))
+			assert.Equal(t, time.Second, time.Since(begun))
+			assert.Equal(t, unknown, gateway.OutcomeOf(err))
+			assert.True(t, gateway.SafeToRetry(err))
+			assert.NotErrorIs(t, err, gateway.ErrOrderInFlight)
+			require.NoError(t, c.Shutdown(t.Context()))
+			assert.Equal(t, min(takes, 11*time.Second), time.Since(begun))
+			assert.Len(t, ended, map[bool]int{true: 1, false: 0}[takes < time.Minute])
+			for _, r := range ended {
+				assert.Equal(t, notSent, r.Outcome)
+			}
+			status, _ := guard.Order(t.Context(), "", "A-17")
+			assert.Equal(t, gateway.OrderFree, status.State)
+		})
+	}
+}
+
+// A panic, or a Goexit, of the caller's code reaches the caller that waits; if the caller has left, a panic is logged. What
+// a response has proved is recorded first. A panic of a decoder is an error of the decoder.
+func TestFlight_panics(t *testing.T) {
+	t.Parallel()
+	const free, inFlight, created, open = gateway.OrderFree, gateway.OrderInFlight, gateway.OrderCreated, gateway.OrderUnknown
+	for _, tt := range []struct {
+		where string
+		left  bool // whether a caller can have left
+		want  gateway.OrderState
+	}{
+		{"Start", false, free},
+		{"key source", false, free},
+		{"Begin of the guard", false, free},
+		{"middleware", true, open},
+		{"decoder", true, created},
+		{"Attempt", true, created},
+		{"End of the guard", true, inFlight},
+		{"End", true, created},
+	} {
+		for _, how := range []string{"an error", "a value", "http.ErrAbortHandler", "a Goexit"} {
+			for _, caller := range []string{"without a deadline", "with a deadline", "who has left"} {
+				if caller == "who has left" && !tt.left {
+					continue
+				}
+				want := tt.want
+				if tt.where == "decoder" && how == "a Goexit" {
+					want = open // the decoder has not returned
+				}
+				inBubble(t, tt.where+"/"+how+"/a caller "+caller, func(t *testing.T) {
+					testPanic(t, tt.where, how, caller, want)
+				})
+			}
+		}
+	}
+}
+
+func testPanic(t *testing.T, where, how, caller string, want gateway.OrderState) {
+	values := map[string]any{"an error": errors.New("gone wrong " + canary), "a value": "gone wrong " + canary, "http.ErrAbortHandler": http.ErrAbortHandler}
+	hasFailed := false
+	at := func(now string) error {
+		if now == where && !hasFailed {
+			hasFailed = true
+			if caller == "who has left" {
+				time.Sleep(2 * time.Second)
+			}
+			if how == "a Goexit" {
+				runtime.Goexit()
+			}
+			panic(values[how])
+		}
+		return nil
+	}
+	var log bytes.Buffer
+	guard := &flightGuard{
+		begin: func(context.Context) error { return at("Begin of the guard") },
+		end:   func(context.Context, gateway.OrderRecord) error { return at("End of the guard") },
+	}
+	c := clientWithKeySource(t, "http://localhost", func(context.Context) (string, error) { return canary, at("key source") },
+		gateway.WithOrderGuard(guard), gateway.WithLogger(slog.New(slog.NewTextHandler(&log, nil))),
+		gateway.WithInvoiceDecoder(func(json.RawMessage) (gateway.InvoiceDetails, error) {
+			return gateway.InvoiceDetails{ID: "1"}, at("decoder")
+		}),
+		gateway.WithObserver(gateway.Observer{
+			Start:   func(context.Context, gateway.Call) context.Context { _ = at("Start"); return nil },
+			Attempt: func(context.Context, gateway.Attempt) { _ = at("Attempt") },
+			End:     func(context.Context, gateway.Call) { _ = at("End") },
+		}),
+		over(func(req *http.Request) (*http.Response, error) {
+			drain(req)
+			_ = at("middleware")
+			return reply(200, enveloped(invoiceJSON)), nil
+		}))
+	ctx := t.Context()
+	if caller != "without a deadline" {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Second)
+		defer cancel()
+	}
+	var got *gateway.Invoice
+	var err error
+	var value any
+	hasReturned := false
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() { value = recover() }()
+		got, err = c.CreateInvoice(ctx, order("A-17"))
+		hasReturned = true
+	}()
+	<-done
+	require.NoError(t, c.Shutdown(t.Context()))
+	isDecoder := where == "decoder" && how != "a Goexit"
+	assert.Equal(t, caller == "who has left" || isDecoder, hasReturned)
+	switch {
+	case caller == "who has left":
+		assert.ErrorIs(t, err, gateway.ErrStillSending)
+	case isDecoder:
+		require.NoError(t, err)
+		assert.Nil(t, got.Details)
+		assert.ErrorContains(t, got.DetailsErr, "it panicked: ")
+		assertNoKey(t, got.DetailsErr)
+	case how == "a Goexit":
+		assert.Nil(t, value)
+	default:
+		assert.Equal(t, values[how], value, "the same value")
+	}
+	isLogged := caller != "without a deadline" && how != "a Goexit" && !isDecoder && where != "Start" && where != "key source"
+	assert.Equal(t, isLogged, strings.Contains(log.String(), "a panic has ended") && strings.Contains(log.String(), "flight_test.go"), log.String())
+	assertNoKey(t, log.String())
+	status, _ := guard.Order(t.Context(), "", "A-17")
+	assert.Equal(t, want, status.State)
+	if want == gateway.OrderCreated {
+		assert.JSONEq(t, invoiceJSON, string(status.Record.Invoice))
+	}
+}
+
+// A logger that panics too ends no program.
+func TestFlight_panickingLogger(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		logger := gateway.WithLogger(slog.New(panickingHandler{slog.DiscardHandler}))
+		c := newClient(t, "http://localhost", logger, slowly(2*time.Second, func(*http.Request) (*http.Response, error) { panic("gone wrong") }))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := c.CreateInvoice(ctx, order("A-17"))
+		require.ErrorIs(t, err, gateway.ErrStillSending)
+		require.NoError(t, c.Shutdown(t.Context()))
+	})
+}
+
+type panickingHandler struct{ slog.Handler }
+
+func (panickingHandler) Enabled(context.Context, slog.Level) bool  { return true }
+func (panickingHandler) Handle(context.Context, slog.Record) error { panic("the logger too") }
+
+// Without a guard nobody could learn the outcome: a deadline cuts the invoice, also after cancelling.
+func TestFlight_noGuard(t *testing.T) {
+	t.Parallel()
+	for _, isCancelled := range []bool{false, true} {
+		inBubble(t, fmt.Sprint("cancelled before: ", isCancelled), func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			c := newClient(t, "http://localhost", gateway.WithOrderGuard(nil), over(func(req *http.Request) (*http.Response, error) {
+				drain(req)
+				if isCancelled {
+					cancel()
+				}
+				return hangTrip(req)
+			}))
+			begun := time.Now()
+			_, err := c.CreateInvoice(ctx, order("A-17"))
+			assert.Equal(t, time.Second, time.Since(begun))
+			_, isUnknown := errors.AsType[*gateway.OutcomeUnknownError](err)
+			assert.True(t, isUnknown, "%v", err)
+			assert.ErrorIs(t, err, context.DeadlineExceeded)
+			assert.False(t, gateway.SafeToRetry(err))
+		})
+	}
+}
+
+// A call without a deadline runs on the goroutine of its caller alone.
+func TestFlight_noGoroutine(t *testing.T) {
+	var goroutine string
+	c := newClient(t, "http://localhost", over(func(req *http.Request) (*http.Response, error) {
+		goroutine = string(bytes.Fields(stack())[1])
+		return goodTrip(req)
+	}))
+	for name, isSame := range map[string]bool{"no deadline": true, "a deadline": false} {
+		ctx := t.Context()
+		if !isSame {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, time.Hour)
+			defer cancel()
+		}
+		_, err := c.CreateInvoice(ctx, order(name))
+		require.NoError(t, err)
+		assert.Equal(t, isSame, goroutine == string(bytes.Fields(stack())[1]), name)
+	}
+}
+
+// stack begins with the name of this goroutine.
+func stack() []byte {
+	text := make([]byte, 64)
+	return text[:runtime.Stack(text, false)]
+}
+
+// muted is for tests whose warnings are expected.
+func muted() gateway.Option { return gateway.WithLogger(slog.New(slog.DiscardHandler)) }
