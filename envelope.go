@@ -158,16 +158,13 @@ type refusal struct {
 }
 
 // messageNames are the plain names of members of a framework's error that may have its message, the best one first.
-// The objects from firstObject on may have such members.
 var messageNames = [...]string{
 	"message", "messages", "errormessage", "msg", "detail", "description", "desc", "reason", "error", "title", "errors",
-	"modelstate", anyMessage, "data", "result",
+	"modelstate", "details", anyMessage,
 }
 
-const (
-	anyMessage  = "*" // any other name with message, error or msg in it
-	firstObject = len(messageNames) - 2
-)
+// anyMessage stands for any other name with message, error or msg in it.
+const anyMessage = "*"
 
 // readRefusal reads an error response. Wrong says why its body is not JSON; nil if it is.
 func readRefusal(e envelope, wrong *doc.Error) refusal {
@@ -193,23 +190,12 @@ type texts struct {
 }
 
 // addMessage adds the texts of the best member that has one, or of all members if each is a list of texts, such as the
-// errors of each field. A text is a message itself, and an array has the message of each of its objects.
+// errors of each field, or else of a record in it. A text is a message itself.
 func (t *texts) addMessage(body doc.Node) {
-	switch body.Kind() {
-	case '"':
+	if body.Kind() == '"' {
 		t.add(body)
-	case '[':
-		for part := range body.Parts() {
-			if part.Kind() == '{' && t.size < maxMessage {
-				t.addMessage(part)
-			}
-		}
-	case '{':
-		t.addBest(body)
 	}
-}
-
-func (t *texts) addBest(body doc.Node) {
+	before := len(t.all)
 	var named [len(messageNames)]doc.Node
 	for n := range body.Parts() {
 		if i := rankOf(plainName(n)); i >= 0 {
@@ -217,16 +203,19 @@ func (t *texts) addBest(body doc.Node) {
 		}
 	}
 	for i, n := range named {
-		switch {
-		case messageNames[i] == anyMessage && hasListsAlone(body):
-			t.add(body)
-		case i < firstObject:
-			t.add(n)
-		default:
-			t.addMessage(n)
+		if messageNames[i] == anyMessage && hasListsAlone(body) {
+			n = body
 		}
-		if len(t.all) > 0 {
+		if t.add(n); len(t.all) > before {
 			return
+		}
+	}
+	for n := range body.Parts() {
+		if isDone := t.size >= maxMessage || body.Kind() == '{' && len(t.all) > before; isDone {
+			return
+		}
+		if n.Kind() != '"' && rankOf(plainName(n)) < 0 {
+			t.addMessage(n)
 		}
 	}
 }
@@ -262,6 +251,9 @@ func hasListsAlone(body doc.Node) bool {
 // add adds the texts in n, at any depth, that are not empty. It leaves out the values of the request that frameworks
 // repeat beside the place of an error.
 func (t *texts) add(n doc.Node) {
+	if n.IsZero() {
+		return
+	}
 	if text := n.Beginning(maxMessage); text != "" {
 		t.all, t.size = append(t.all, text), t.size+len(text)
 	}

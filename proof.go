@@ -69,7 +69,8 @@ func (e envelope) mayHaveInvoice(text []byte, another, orderID string) bool {
 	for n := range e.body.All() {
 		name := plainName(n)
 		said := claimOf(name, n)
-		isRecord := slices.Contains(recordNames[:], name) || n == e.body && n.Kind() == '['
+		isRecord := isRecordName(name) || isPayment(name) || n == e.body && n.Kind() == '['
+		isObject := n.Kind() == '{' && n != e.body && !slices.Contains(otherWords[:], name)
 		switch {
 		case n.Contains(successMessage), another != "" && n.Is(another):
 			return true
@@ -78,6 +79,10 @@ func (e envelope) mayHaveInvoice(text []byte, another, orderID string) bool {
 		case meaningOf(name) == ofInvoice && tells(n, orderID):
 			return true
 		case isRecord && (isPerhapsInvoice(n, orderID) || repeats(n, orderID)):
+			return true
+		case isObject && bestMeaning(n, name, orderID) == identifier && !isOther(n):
+			return true
+		case name == "object" && isPayment(strings.ToLower(n.Text())):
 			return true
 		}
 	}
@@ -123,7 +128,12 @@ func reportsFailure(record doc.Node) bool {
 }
 
 func isFailure(n doc.Node) bool {
-	said := claimOf(plainName(n), n)
+	name := plainName(n)
+	switch name {
+	case "error", "errors", "errorcode", "errormessage", "haserror", "iserror":
+		return holdsError(n)
+	}
+	said := claimOf(name, n)
 	return said == failed || said == conflicted
 }
 
@@ -143,14 +153,14 @@ func (e envelope) saysNo() bool {
 // claimOf reads what a member with this plain name says.
 func claimOf(name string, n doc.Node) claim {
 	switch name {
-	case "error", "errors", "errorcode", "errormessage", "haserror", "iserror":
-		if holdsError(n) {
-			return failed
-		}
 	case "success", "ok", "issuccess":
 		return claimOfWord(n, "1", "0")
-	case "state":
+	case "state", "type":
 		return claimOfWord(n, "", "")
+	case "created": // false tells of a repeated order
+		if n.Kind() == 't' {
+			return succeeded
+		}
 	case "status", "statuscode", "httpstatus", "httpstatuscode":
 		if said := claimOfWord(n, "", ""); said != noClaim {
 			return said
@@ -225,21 +235,29 @@ func isZeros(text string) bool { return strings.Trim(text, "0.") == "" }
 // recordNames are the plain names of members that may be an invoice, or have one.
 var recordNames = [...]string{
 	"result", "results", "data", "payload", "response", "invoice", "invoices", "payment", "payments", "order", "orders",
-	"transaction", "transactions", "charge", "checkout", "bill", "deposit", "address",
+	"transaction", "transactions", "charge", "checkout", "bill", "receipt", "deposit", "address", "item", "items",
+}
+
+func isRecordName(name string) bool { return slices.Contains(recordNames[:], name) }
+
+// isPayment reports whether a name may be that of an invoice or a payment, such as createdInvoice.
+func isPayment(name string) bool {
+	return strings.Contains(name, "invoice") || strings.Contains(name, "payment") && !strings.Contains(name, "method")
 }
 
 // hasInvoice reports whether a result, or a record in it by its name, is surely an invoice. An identifier alone is not
 // enough where something tells of an error, a coin or a person instead, which have identifiers, too.
 func (e envelope) hasInvoice(result doc.Node, orderID string) bool {
+	hasOwnCode := e.hasOwnCode()
 	for n := range result.All() {
-		if n != result && !slices.Contains(recordNames[:], plainName(n)) {
+		if n != result && !isRecordName(plainName(n)) {
 			continue
 		}
 		for record := range elements(n) {
 			switch what := bestMeaning(record, plainName(n), orderID); {
 			case what == ofInvoice:
 				return true
-			case what == identifier && !isOther(record) && !e.hasOwnCode():
+			case what == identifier && !isOther(record) && !hasOwnCode:
 				return true
 			}
 		}
@@ -293,7 +311,7 @@ const (
 )
 
 // bestMeaning returns what the members of a record are at best. The record has a plain name itself: the url in
-// checkout is as good as a checkoutUrl.
+// checkout is as good as a checkoutUrl. An identifier has a digit.
 func bestMeaning(record doc.Node, recordName, orderID string) (best meaning) {
 	for n := range record.Parts() {
 		if !tells(n, orderID) {
@@ -303,7 +321,11 @@ func bestMeaning(record doc.Node, recordName, orderID string) (best meaning) {
 		if name == "url" || name == "uri" || name == "link" {
 			name = recordName + name
 		}
-		best = max(best, meaningOf(name))
+		what := meaningOf(name)
+		if what == identifier && !strings.ContainsAny(n.Scalar(), "0123456789") {
+			what = perhaps
+		}
+		best = max(best, what)
 	}
 	return best
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/testing/measure"
 )
 
 // What the answers of gateways and frameworks prove, honest ones and others.
@@ -100,6 +101,33 @@ func TestClient_CreateInvoice_drift(t *testing.T) {
 		_, err := newClient(t, "http://localhost", over(statusTrip(201, body)), gateway.WithObserver(observer)).CreateInvoice(t.Context(), order("A-17"))
 		require.NoError(t, err)
 		assert.Equal(t, []gateway.Drift{{Operation: gateway.OpCreateInvoice, Pointer: pointer, Kind: gateway.DriftUnexpectedValue}}, drift)
+	}
+}
+
+// What an error costs to read is bounded by its length, whatever is nested in it. This test is not parallel, because it
+// measures.
+func TestClient_CreateInvoice_cost(t *testing.T) {
+	nested := func(open, inner, end string) string {
+		return strings.Repeat(open, 9_000) + inner + strings.Repeat(end, 9_000)
+	}
+	many := strings.Repeat(`"a",`, 90_000)
+	for name, tt := range map[string]struct {
+		status int
+		body   string
+	}{
+		"texts at a great depth":              {400, `{"errors":` + nested("[", many+`"a"`, "]") + `}`},
+		"the same beside a result":            {201, `{"result":{},"errors":` + nested("[", many+`"a"`, "]") + `}`},
+		"errors in errors":                    {400, nested(`{"errors":`, `""`, "}")},
+		"data in data":                        {400, nested(`{"a":"","data":`, `""`, "}")},
+		"a key almost repeated, with escapes": {422, `{"message":"` + strings.Repeat(`\u0043`+canary[1:20], 40_000) + `"}`},
+		"bad characters":                      {201, `{"message":"` + strings.Repeat("\xffa", 500_000) + `"}`},
+	} {
+		c := newClient(t, "http://localhost", over(statusTrip(tt.status, tt.body)))
+		cost := measure.Allocated(func() {
+			_, err := c.CreateInvoice(t.Context(), order("A-17"))
+			assert.Error(t, err)
+		})
+		assert.Less(t, cost, uint64(40<<20), name)
 	}
 }
 

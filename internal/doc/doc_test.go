@@ -54,7 +54,7 @@ func TestDoc_Parse_characters(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"{\"a\":[{\"b\":\"\xff\"}]}":                                      "{\"a\":[{\"b\":\"\ufffd\"}]}",
-		"{\"a\":[{\"b\":\"\xe2\x82\"},\"\xe2\x82\xac\"]}":                 "{\"a\":[{\"b\":\"\ufffd\"},\"\u20ac\"]}",
+		"{\"a\":[{\"b\":\"\xe2\x82\"},\"\xe2\x82\xac\"]}":                 "{\"a\":[{\"b\":\"\ufffd\ufffd\"},\"\u20ac\"]}",
 		`{"a":[{"b":"x\ud800"}]}`:                                         `{"a":[{"b":"x\ufffd"}]}`,
 		`{"a":[{"b":"\udc00\ud83d"}]}`:                                    `{"a":[{"b":"\ufffd\ufffd"}]}`,
 		`{"a":[{"b":"\ud83dx\ud83d\ude00\\ud83d\ud83d\u0041"},"\ud83d"]}`: `{"a":[{"b":"\ufffdx\ud83d\ude00\\ud83d\ufffd\u0041"},"\ufffd"]}`,
@@ -64,6 +64,11 @@ func TestDoc_Parse_characters(t *testing.T) {
 		assert.Equal(t, []string{"unexpected /a/0/b: has a character that is not Unicode"}, notes(n.Doc()))
 	}
 	assert.False(t, parsed(t, "{\"\xff\":1}").Member("\ufffd").IsZero())
+	for _, bad := range []string{"\xff", `\ud83d`} { // too many: a text in another encoding
+		var d doc.Doc
+		assert.Nil(t, d.Parse([]byte(`["`+strings.Repeat(bad, 64<<10)+`"]`), keys(), doc.MaxListing))
+		assert.NotNil(t, d.Parse([]byte(`["`+strings.Repeat(bad, 64<<10+1)+`"]`), keys(), doc.MaxListing))
+	}
 	for _, text := range []string{`{"v":"TX\ud83d"}`, "{\"v\":\"TX\xff\"}", "{\"v\":\"TX\ufffd\"}"} {
 		_, wrong := doc.RecordOf[box[string]]().One(parsed(t, text), "")
 		assertError(t, wrong, "/v", "has a character that is not Unicode")

@@ -8,14 +8,19 @@ import (
 	"unicode/utf8"
 )
 
-// mend returns a copy of a text with U+FFFD in the place of each character that is none, which is a byte that is not
-// UTF-8 or an escape of half a surrogate pair. It returns nil if there is none.
+// maxMended is how many characters of a text are mended. One with more is not read: it is in another encoding.
+const maxMended = 64 << 10
+
+// mend returns a copy of a text with U+FFFD in the place of each character that is none: a byte that is not UTF-8, or an
+// escape of half a surrogate pair. It returns nil if there is none, or if there are too many.
 func mend(text []byte) (mended []byte) {
 	if !utf8.Valid(text) {
-		mended = bytes.ToValidUTF8(text, []byte(string(unicode.ReplacementChar)))
+		if mended = mendBytes(text); mended == nil {
+			return nil
+		}
 		text = mended
 	}
-	for at := 0; ; {
+	for at, bad := 0, 0; bad <= maxMended; {
 		next := bytes.IndexByte(text[at:], '\\')
 		if next < 0 {
 			return mended
@@ -32,8 +37,25 @@ func mend(text []byte) (mended []byte) {
 				text = mended
 			}
 			at += copy(text[at:], `\ufffd`)
+			bad++
 		}
 	}
+	return nil
+}
+
+func mendBytes(text []byte) []byte {
+	mended := make([]byte, 0, len(text)+maxMended*(utf8.RuneLen(unicode.ReplacementChar)-1))
+	for at, bad := 0, 0; at < len(text); {
+		char, size := utf8.DecodeRune(text[at:])
+		if char == utf8.RuneError && size == 1 {
+			bad++
+		}
+		if bad > maxMended {
+			return nil
+		}
+		mended, at = utf8.AppendRune(mended, char), at+size
+	}
+	return mended
 }
 
 // escaped returns the code unit whose escape text begins with, or -1.

@@ -27,13 +27,12 @@ type span struct {
 // cut, the beginning of a key at its end counts.
 func (r Redactor) find(text []byte, level int, isCut bool) (found []span) {
 	for _, p := range r.patterns() {
-		for at := 0; ; {
-			next := bytes.Index(text[at:], p.bytes)
-			if next < 0 {
-				break
-			}
-			found = append(found, span{start: at + next, end: at + next + len(p.bytes)})
-			at += next + len(p.bytes)
+		count := bytes.Count(text, p.bytes)
+		found = slices.Grow(found, count)
+		for at := 0; count > 0; count-- {
+			at += bytes.Index(text[at:], p.bytes)
+			found = append(found, span{start: at, end: at + len(p.bytes)})
+			at += len(p.bytes)
 		}
 		if n := beginning(text, p.bytes); isCut && n >= 0 {
 			found = append(found, span{start: n, end: len(text)})
