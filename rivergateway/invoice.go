@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
 	"slices"
 	"time"
 
@@ -208,27 +207,15 @@ func withoutDeadline(ctx context.Context) (context.Context, context.CancelFunc) 
 	return unbounded, func() { stop(); cancel() }
 }
 
-// mayPass reports whether a later run can end better than with err: no invoice exists, and what refused it is not
-// about the order, but about the credentials, the base URL or a proxy.
+// mayPass reports whether a later run can end better than with err.
 func mayPass(outcome gateway.Outcome, err error) bool {
-	switch {
-	case outcome == gateway.OutcomeNotSent || gateway.SafeToRetry(err):
-		return true
-	case outcome != gateway.OutcomeRejected:
-		return false
-	case errors.Is(err, gateway.ErrRedirect):
-		return true
-	}
+	return outcome == gateway.OutcomeNotSent || gateway.SafeToRetry(err) || outcome == gateway.OutcomeRejected && isAboutSetUp(err)
+}
+
+// isAboutSetUp reports whether a refusal is not about the order, but about the credentials, the base URL or a proxy.
+func isAboutSetUp(err error) bool {
 	refusal, ok := errors.AsType[*gateway.APIError](err)
-	if !ok {
-		return false
-	}
-	switch refusal.StatusCode {
-	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound,
-		http.StatusMethodNotAllowed, http.StatusProxyAuthRequired:
-		return true
-	}
-	return false
+	return errors.Is(err, gateway.ErrRedirect) || ok && (refusal.StatusCode >= 401 && refusal.StatusCode <= 405 || refusal.StatusCode == 407)
 }
 
 func (w *invoiceWorker) end(ctx context.Context, job *river.Job[invoiceArgs], r InvoiceResult) error {
