@@ -181,8 +181,8 @@ func (w *invoiceWorker) Work(ctx context.Context, job *river.Job[invoiceArgs]) e
 	return w.end(ctx, job, result)
 }
 
-// create creates the invoice, and waits for its outcome. If the call could not be made, the outcome is not
-// unknown: nothing was sent.
+// create creates the invoice, and waits for its outcome, also if the Timeout of an http.Client ends the first call. If
+// that could not be made, the outcome is not unknown: nothing was sent.
 func (w *invoiceWorker) create(ctx context.Context, args invoiceArgs) (*gateway.Invoice, gateway.Outcome, error) {
 	request, err1 := args.request()
 	opts, err2 := w.callOptions(ctx, args.Merchant)
@@ -192,6 +192,10 @@ func (w *invoiceWorker) create(ctx context.Context, args invoiceArgs) (*gateway.
 	ctx, cancel := withoutDeadline(ctx)
 	defer cancel()
 	invoice, err := w.client.CreateInvoice(ctx, request, opts...)
+	isSent := errors.Is(err, gateway.ErrStillSending)
+	for isSent && (errors.Is(err, gateway.ErrStillSending) || errors.Is(err, gateway.ErrOrderInFlight)) {
+		invoice, err = w.client.CreateInvoice(context.WithoutCancel(ctx), request, opts...)
+	}
 	return invoice, gateway.OutcomeOf(err), err
 }
 

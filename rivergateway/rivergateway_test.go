@@ -1,11 +1,13 @@
 package rivergateway
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -353,6 +355,7 @@ func TestEngine_stopped(t *testing.T) {
 		}
 		return ctx
 	}}))
+	impatient := gateway.WithHTTPClient(&http.Client{Timeout: 100 * time.Millisecond})
 	for name, test := range map[string]struct {
 		run     time.Duration // its timeout, and then Stop; 0 for StopAndCancel
 		prepare func(*shop)
@@ -360,11 +363,12 @@ func TestEngine_stopped(t *testing.T) {
 		told    string
 		order   gateway.OrderState
 	}{
-		"before it is sent":                 {0, begins, failed, "", free},
-		"a success":                         {0, all(), completed, "succeeded", created},
-		"a success after the run's timeout": {time.Second, all(), completed, "succeeded", created},
-		"a refusal for now":                 {0, refused(429), failed, "", free},
-		"no response":                       {0, inject(lost), cancelled, "unknown", unknown},
+		"before it is sent":                  {0, begins, failed, "", free},
+		"a success":                          {0, all(), completed, "succeeded", created},
+		"a success after the run's timeout":  {time.Second, all(), completed, "succeeded", created},
+		"a success after a client's timeout": {time.Second, with(impatient), completed, "succeeded again", created},
+		"a refusal for now":                  {0, refused(429), failed, "", free},
+		"no response":                        {0, inject(lost), cancelled, "unknown", unknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newShop(t, sqlguard.WithMerchants())
@@ -372,6 +376,8 @@ func TestEngine_stopped(t *testing.T) {
 			var first sync.Once
 			cancelled := make(chan struct{})
 			gw := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+				body := must(io.ReadAll(req.Body))
+				req.Body = io.NopCloser(bytes.NewReader(body))
 				first.Do(func() {
 					working <- struct{}{}
 					<-cancelled
