@@ -64,8 +64,8 @@ func run(ctx context.Context, stdout, stderr io.Writer) error {
 	return s.serve(ctx, listener)
 }
 
-// serve serves requests until ctx ends. It then waits for the invoices that are being sent: an order whose
-// process dies during CreateInvoice is unknown.
+// serve serves requests until ctx ends. It then waits for the invoices that are being sent, also for those whose
+// buyers have left: an order whose process ends meanwhile is unknown.
 func (s *shop) serve(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{
 		Handler: s.handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
@@ -75,7 +75,7 @@ func (s *shop) serve(ctx context.Context, listener net.Listener) error {
 	context.AfterFunc(ctx, func() {
 		shutdown, stop := context.WithTimeout(context.WithoutCancel(ctx), longestRequest)
 		defer stop()
-		stopped <- server.Shutdown(shutdown)
+		stopped <- errors.Join(server.Shutdown(shutdown), s.client.Shutdown(shutdown))
 	})
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
