@@ -29,9 +29,9 @@ type observer struct {
 	tracer trace.Tracer
 	common []attribute.KeyValue // of every span and metric
 
-	duration                                        metric.Float64Histogram
-	attempts, outcomes, failures, unrecorded, drift metric.Int64Counter
-	inFlight                                        metric.Int64UpDownCounter
+	duration                                                   metric.Float64Histogram
+	attempts, outcomes, failures, left, cut, unrecorded, drift metric.Int64Counter
+	inFlight                                                   metric.Int64UpDownCounter
 }
 
 // newObserver returns an observer that makes spans and metrics.
@@ -50,6 +50,8 @@ func newObserver(opts Options) gateway.Observer {
 		attempts:   counter("gateway.client.call.attempts", "{attempt}", "Attempts that have ended, by their result."),
 		outcomes:   counter("gateway.client.call.outcomes", "{call}", "Calls that have ended, by the outcome of their order."),
 		failures:   counter("gateway.client.call.failures", "{call}", "Calls that have ended with an error, by its type."),
+		left:       counter("gateway.client.call.left", "{call}", "Calls whose caller left at its deadline while the invoice was sent, by the outcome of their order."),
+		cut:        counter("gateway.client.call.cut", "{call}", "Calls whose deadline cut the invoice, because too many others were being sent without a caller."),
 		unrecorded: counter("gateway.client.call.unrecorded", "{call}", "Calls whose outcome the order guard could not record."),
 		drift:      counter("gateway.client.call.drift", "{place}", "Places in responses that differ from the documented interface."),
 		inFlight: handled(meter.Int64UpDownCounter("gateway.client.call.in_flight", metric.WithUnit("{call}"),
@@ -73,6 +75,8 @@ func (o *observer) begin() {
 			outcomes = append(outcomes, gateway.OutcomeRejected.String(), gateway.OutcomeUnknown.String(), gateway.OutcomeConflict.String(), undecided)
 			failures = append(failures, "order_conflict", "order")
 			o.unrecorded.Add(ctx, 0, o.with(operation))
+			o.cut.Add(ctx, 0, o.with(operation))
+			o.left.Add(ctx, 0, o.with(operation, outcomeKey.String(snakeCase(gateway.OutcomeUnknown.String()))))
 		}
 		for _, outcome := range outcomes {
 			o.outcomes.Add(ctx, 0, o.with(operation, outcomeKey.String(snakeCase(outcome))))
@@ -122,6 +126,14 @@ func (o *observer) end(ctx context.Context, c gateway.Call) {
 	}
 	if c.Replayed {
 		span.SetAttributes(attribute.Bool("gateway.replayed", true))
+	}
+	if c.Left {
+		o.left.Add(ctx, 1, o.with(c.Operation, outcome))
+		span.SetAttributes(attribute.Bool("gateway.left", true))
+	}
+	if c.Cut {
+		o.cut.Add(ctx, 1, o.with(c.Operation))
+		span.SetAttributes(attribute.Bool("gateway.cut", true))
 	}
 	if c.GuardErr != nil {
 		o.unrecorded.Add(ctx, 1, o.with(c.Operation))

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -37,10 +38,21 @@ func TestNew(t *testing.T) {
 	inquire := func(ctx context.Context, f fixture) { _ = f.inquire(ctx) }
 	createWith := func(opt gateway.Option) func(context.Context, fixture) {
 		return func(ctx context.Context, f fixture) {
-			_, _ = f.connect(t, otelgateway.New(f.Options), opt).CreateInvoice(ctx, everycall.Order("A-17"))
+			client := f.connect(t, otelgateway.New(f.Options), opt)
+			_, _ = client.CreateInvoice(ctx, everycall.Order("A-17"))
+			ended, cancel := context.WithCancel(ctx)
+			cancel()
+			_ = client.Shutdown(ended) // without waiting for what is recorded in the background
 		}
 	}
 	guarded := func(g brokenGuard) func(context.Context, fixture) { return createWith(gateway.WithOrderGuard(g)) }
+	leaving := func(ctx context.Context, f fixture) {
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		_, err := f.client.CreateInvoice(short, everycall.Order("A-17"))
+		require.ErrorIs(t, err, gateway.ErrStillSending)
+		require.NoError(t, f.client.Shutdown(ctx))
+	}
 	none := gatewaytest.Fault{}
 	const inquiry, creation = "GET /api/withdrawal/inquiry/{withdrawRequestId}", "POST /api/invoice/create"
 	for _, tt := range []struct {
@@ -82,6 +94,16 @@ func TestNew(t *testing.T) {
 			"gateway.create_invoice gateway.attempts=1 gateway.outcome=succeeded gateway.unrecorded=true http.response.status_code=201",
 			`unrecorded_total{gateway_operation="create_invoice"} 1`,
 		}},
+		{"a deadline that costs nothing", gatewaytest.FaultSlowBody(20 * time.Millisecond), leaving, []string{
+			creation + " http.response.status_code=201",
+			"gateway.create_invoice gateway.attempts=1 gateway.left=true gateway.outcome=succeeded http.response.status_code=201",
+			`left_total{gateway_operation="create_invoice",gateway_outcome="succeeded"} 1`,
+		}},
+		{"a deadline before an unknown outcome", gatewaytest.FaultStall(), leaving, []string{
+			creation + " error.type=timeout Error",
+			"gateway.create_invoice error.type=timeout gateway.attempts=1 gateway.left=true gateway.outcome=unknown Error",
+			`left_total{gateway_operation="create_invoice",gateway_outcome="unknown"} 1`,
+		}},
 		{"a guard that takes too long", none, guarded(brokenGuard{begin: context.DeadlineExceeded}), []string{
 			"gateway.create_invoice error.type=order gateway.attempts=0 gateway.outcome=undecided Error",
 		}},
@@ -102,7 +124,7 @@ func TestNew(t *testing.T) {
 				}
 				tt.call(t.Context(), f)
 				got := f.spans("gateway.operation", "http.request.method", "url.template")
-				assert.Equal(t, tt.want, append(got, f.counted(t, "unrecorded_total", "drift_total", "in_flight")...))
+				assert.Equal(t, tt.want, append(got, f.counted(t, "left_total", "cut_total", "unrecorded_total", "drift_total", "in_flight")...))
 				spans := f.exporter.GetSpans()
 				last := attributesOf(spans[len(spans)-1])
 				outcome := fmt.Sprintf("outcomes_total{gateway_operation=%q,gateway_outcome=%q} ", last["gateway.operation"], last["gateway.outcome"])
@@ -111,6 +133,24 @@ func TestNew(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The deadline of one more call than a client sends without a caller cuts its invoice.
+func TestNew_cut(t *testing.T) {
+	inBubble(t, func(t *testing.T, f fixture) {
+		f.gw.InjectFault(gatewaytest.OpCreateInvoice, -1, gatewaytest.FaultStall())
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		var calls sync.WaitGroup
+		for i := range 257 {
+			calls.Go(func() { _, _ = f.client.CreateInvoice(short, everycall.Order(strconv.Itoa(i))) })
+		}
+		calls.Wait()
+		require.NoError(t, f.client.Shutdown(t.Context()))
+		assert.Equal(t, []string{
+			`cut_total{gateway_operation="create_invoice"} 1`, `left_total{gateway_operation="create_invoice",gateway_outcome="unknown"} 256`,
+		}, f.counted(t, "cut_total", "left_total"))
+	})
 }
 
 // A brokenGuard grants every lease and records every outcome, unless these errors are set.

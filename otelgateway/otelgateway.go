@@ -1,7 +1,7 @@
 // Package otelgateway gives a client of package gateway OpenTelemetry traces and
 // metrics: a span for each call, one below it for each attempt, and the metrics
-// gateway.client.call.duration, .attempts, .outcomes, .failures, .unrecorded, .in_flight and
-// .drift. [RegisterPending] adds those of the orders that are pending in a [sqlguard.Guard]. Counters begin
+// gateway.client.call.duration, .attempts, .outcomes, .failures, .left, .cut, .unrecorded, .in_flight
+// and .drift. [RegisterPending] adds those of the orders that are pending in a [sqlguard.Guard]. Counters begin
 // with 0, so that the first event of a process is an increase.
 //
 // The attributes are those of the HTTP semantic conventions where these apply; the
