@@ -35,9 +35,9 @@ type Balance struct {
 // A BalanceAmount is an amount of one coin on one network; a coin can have several.
 type BalanceAmount struct {
 	CoinSymbol  string          `json:"coinSymbol"`      // as it came, or of the query; never empty
-	NetworkName string          `json:"networkName"`     // empty when neither the response nor the query names the network
+	NetworkName string          `json:"networkName"`     // empty if neither response nor query names it
 	Amount      decimal.Decimal `json:"amount"`          // assumed to be in units of the coin
-	CoinID      string          `json:"coinId,omitzero"` // of the coin, as it came; empty when the response has none
+	CoinID      string          `json:"coinId,omitzero"` // of the coin, as it came; empty for none
 }
 
 // Total returns the sum of the amounts of a coin over all networks. It ignores the case of the symbol. If the
@@ -50,8 +50,10 @@ type BalanceAmount struct {
 //   - a caller has set an amount that no response can hold.
 func (b *Balance) Total(coinSymbol string) (decimal.Decimal, error) {
 	for i, s := range b.Skipped {
-		if s.CoinSymbol == "" || strings.EqualFold(s.CoinSymbol, redact.Truncate(coinSymbol, maxName)) || i == maxSkipped-1 {
-			return noTotal("balance", "of %q is not known, a record was skipped: %s: %s", quotable(coinSymbol), s.Pointer, s.Reason)
+		isOfCoin := s.CoinSymbol == "" || strings.EqualFold(s.CoinSymbol, redact.Truncate(coinSymbol, maxName))
+		if isOfCoin || i == maxSkipped-1 {
+			return noTotal("balance", "of %q is not known, a record was skipped: %s: %s",
+				quotable(coinSymbol), s.Pointer, s.Reason)
 		}
 	}
 	var total decimal.Decimal
@@ -260,13 +262,14 @@ func amountOf(record doc.Node) (amount doc.Node, err error) {
 // mayBeAmount reports whether a member of a record can be an amount. Any number can, except a name or an identifier.
 func mayBeAmount(m doc.Node) bool {
 	name := m.Name()
-	if slices.Contains(amountNames, name) {
-		return true
-	}
-	isID := name == "id" || strings.HasSuffix(name, "Id") || strings.HasSuffix(name, "ID") || strings.HasSuffix(name, "_id")
-	if isID || slices.Contains(coinNames, name) || slices.Contains(networkNames, name) {
-		return false
-	}
 	_, err := m.Amount()
-	return err == nil
+	switch {
+	case slices.Contains(amountNames, name):
+		return true
+	case slices.Contains(coinNames, name), slices.Contains(networkNames, name), name == "id",
+		strings.HasSuffix(name, "Id"), strings.HasSuffix(name, "ID"), strings.HasSuffix(name, "_id"):
+		return false
+	default:
+		return err == nil
+	}
 }

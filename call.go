@@ -120,7 +120,9 @@ type response struct {
 }
 
 // do makes a call whose result read reads.
-func do[T any](ctx context.Context, client *Client, what operation, read func(envelope) (T, *doc.Error), opts []CallOption) (T, error) {
+func do[T any](
+	ctx context.Context, client *Client, what operation, read func(envelope) (T, *doc.Error), opts []CallOption,
+) (T, error) {
 	var result T
 	c := &call{client: client, operation: what}
 	c.decode = func(e envelope) (wrong *doc.Error) {

@@ -40,7 +40,7 @@ func (d decoder[T]) read(e envelope) (all []T, raw json.RawMessage, wrong *doc.E
 
 // call calls the function of the caller.
 func (d decoder[T]) call(result doc.Node, raw json.RawMessage) ([]T, *doc.Error) {
-	all, err := d.decode(bytes.Clone(raw)) // which may change it
+	all, err := decodeBy(d.decode, raw)
 	if err == nil {
 		err = d.check(all)
 	}
@@ -49,6 +49,16 @@ func (d decoder[T]) call(result doc.Node, raw json.RawMessage) ([]T, *doc.Error)
 		return nil, &doc.Error{Pointer: result.Pointer(), Err: err}
 	}
 	return append([]T{}, all...), nil // not nil
+}
+
+// decodeBy calls a function of the caller, which may change the text. If it panics, that is its error.
+func decodeBy[T any](decode func(json.RawMessage) (T, error), raw json.RawMessage) (result T, err error) {
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			err = fmt.Errorf("it panicked: %v", panicked)
+		}
+	}()
+	return decode(bytes.Clone(raw))
 }
 
 // withAdvice adds advice to an error.

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -301,7 +300,7 @@ func (o *order) decodeInvoice(raw json.RawMessage) (*InvoiceDetails, error) {
 	if decode == nil || len(raw) == 0 {
 		return nil, nil
 	}
-	details, err := survive(decode, bytes.Clone(raw)) // which may change it
+	details, err := decodeBy(decode, raw)
 	switch {
 	case err != nil:
 		err = sanitize(err, o.redactor)
@@ -315,16 +314,6 @@ func (o *order) decodeInvoice(raw json.RawMessage) (*InvoiceDetails, error) {
 		return &details, nil
 	}
 	return nil, fmt.Errorf("the function of WithInvoiceDecoder: %w", err)
-}
-
-// survive calls a decoder, and returns a panic of it as an error: the invoice exists all the same.
-func survive(decode func(json.RawMessage) (InvoiceDetails, error), raw json.RawMessage) (details InvoiceDetails, err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = fmt.Errorf("it panicked: %v", value)
-		}
-	}()
-	return decode(raw)
 }
 
 // Validate returns the [*ArgumentError] with which [Client.CreateInvoice] would refuse r, or nil. It is

@@ -18,10 +18,13 @@ import (
 
 // ExchangeRates are the rates of all coins at one time.
 type ExchangeRates struct {
-	Rates     []Rate          `json:"rates"`            // in the order of the response, each symbol once
-	FetchedAt time.Time       `json:"fetchedAt"`        // when the response was read, by the local clock, less the Age that caches report
-	Skipped   []Skipped       `json:"skipped,omitzero"` // the first 64 records and prices that were skipped; nil for none
-	Raw       json.RawMessage `json:"raw,omitzero"`     // the result as it came
+	Rates []Rate `json:"rates"` // in the order of the response, each symbol once
+
+	// FetchedAt is when the response was read, by the local clock, less the Age that caches report.
+	FetchedAt time.Time `json:"fetchedAt"`
+
+	Skipped []Skipped       `json:"skipped,omitzero"` // the first 64 records and prices that were skipped; nil for none
+	Raw     json.RawMessage `json:"raw,omitzero"`     // the result as it came
 }
 
 // A Rate is the price of one unit of a coin. A price is not Valid if it is missing, cannot be read, or is
@@ -84,7 +87,7 @@ func (c *Client) ExchangeRates(ctx context.Context, opts ...CallOption) (*Exchan
 
 // WithRatesDecoder sets the function that reads the result of [Client.ExchangeRates], in any form. It
 // receives the result as Raw has it, without keys, or the whole body if there is no envelope. It is not called
-// for null, [] or {}. It returns each symbol once; leave a missing price invalid. Its error is wrapped
+// for null, [] or {}. It returns each symbol once; leave a missing price invalid. Its error or panic is wrapped
 // in a [*DecodeError]. A symbol that is empty or returned twice, and an amount that a response cannot hold,
 // are errors too. Read prices into decimal.NullDecimal: in a decimal.Decimal, a missing price is zero.
 func WithRatesDecoder(decode func(result json.RawMessage) ([]Rate, error)) Option {

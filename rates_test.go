@@ -265,6 +265,29 @@ func TestWithDecoder(t *testing.T) {
 	got, err := none.ExchangeRates(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, []gateway.Rate{}, got.Rates, "it can find none")
+	t.Run("its panic is its error", func(t *testing.T) {
+		t.Parallel()
+		c := cannedClient(t, 200, enveloped(`{"x":1}`),
+			gateway.WithRatesDecoder(func(json.RawMessage) ([]gateway.Rate, error) { panic("no rates for " + canary) }),
+			gateway.WithBalanceDecoder(func(json.RawMessage) ([]gateway.BalanceAmount, error) { panic(errMine) }),
+			gateway.WithCoinNetworkDecoder(func(json.RawMessage) ([]gateway.CoinNetwork, error) {
+				var none []gateway.CoinNetwork
+				return none[1:], nil
+			}),
+			gateway.WithInvoiceDecoder(func(json.RawMessage) (gateway.InvoiceDetails, error) { panic("no invoices") }))
+		_, ofRates := c.ExchangeRates(t.Context())
+		_, ofBalance := c.Balance(t.Context(), gateway.BalanceQuery{})
+		_, ofPairs := c.CoinNetworksOf(t.Context(), "USDT")
+		invoice, err := c.CreateInvoice(t.Context(), order("A-17"))
+		require.NoError(t, err, "the message proves it")
+		for reason, err := range map[string]error{
+			"WithRatesDecoder: it panicked: no rates for [REDACTED]": ofRates, "WithBalanceDecoder: it panicked: no accounts for [REDACTED]": ofBalance,
+			"WithCoinNetworkDecoder: it panicked: runtime error": ofPairs, "WithInvoiceDecoder: it panicked: no invoices": invoice.DetailsErr,
+		} {
+			assert.ErrorContains(t, err, "the function of "+reason)
+			assertNoKey(t, err)
+		}
+	})
 	t.Run("it is not asked about nothing", func(t *testing.T) {
 		t.Parallel()
 		for result, fails := range map[string]bool{`[]`: false, `{}`: false, `null`: true} {

@@ -44,12 +44,12 @@ func (s WithdrawalStatus) canonical() WithdrawalStatus {
 	return s
 }
 
-// A Withdrawal is a request to withdraw.
+// A Withdrawal is a request to withdraw. Whether Amount includes Fee is not documented.
 type Withdrawal struct {
 	Status            WithdrawalStatus `json:"status"`                       // one of the constants, or another text
 	Destination       string           `json:"destination"`                  // as it came
 	Amount            decimal.Decimal  `json:"amount"`                       // of no documented unit
-	Fee               decimal.Decimal  `json:"fee"`                          // of no documented unit; whether Amount includes it is not documented
+	Fee               decimal.Decimal  `json:"fee"`                          // of no documented unit
 	Coin              string           `json:"coin"`                         // as it came
 	Network           string           `json:"network"`                      // as it came
 	WithdrawRequestID string           `json:"withdrawRequestId" check:"id"` // the requested identifier

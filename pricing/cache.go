@@ -17,8 +17,8 @@ type CacheOptions struct {
 	MaxStale time.Duration // up to this age when a load fails, not below TTL; default 1 h
 }
 
-// MarshalJSON writes the durations in nanoseconds, for encoding/json/v2, too. Do not embed CacheOptions in a struct that
-// is encoded: its MarshalJSON would hide the other fields.
+// MarshalJSON writes the durations in nanoseconds, also for encoding/json/v2. Do not embed CacheOptions in a struct
+// that is encoded: its MarshalJSON would hide the other fields.
 func (o *CacheOptions) MarshalJSON() ([]byte, error) {
 	type plain CacheOptions
 	return json.Marshal((*plain)(o))
@@ -79,7 +79,8 @@ func newCache[T any](o CacheOptions, load func(context.Context) (T, error), asOf
 		return nil, refused("cache", "o", "MaxStale must not be shorter than TTL")
 	}
 	stalest := cmp.Or(o.MaxStale, max(time.Hour, o.TTL))
-	return &Cache[T]{load: load, asOf: asOf, options: CacheOptions{cmp.Or(o.TTL, min(time.Minute, stalest)), stalest}}, nil
+	options := CacheOptions{TTL: cmp.Or(o.TTL, min(time.Minute, stalest)), MaxStale: stalest}
+	return &Cache[T]{load: load, asOf: asOf, options: options}, nil
 }
 
 // Get returns the value: at once, if it is younger than the TTL, or else after a load. When the

@@ -72,7 +72,8 @@ func CheckWithdrawal(pair *gateway.CoinNetwork, amount decimal.Decimal) error {
 // exactly. That the fee is taken from the amount is assumed. It checks the amount as
 // [CheckWithdrawal] does, and that it is above the fee.
 func NetWithdrawal(pair *gateway.CoinNetwork, amount decimal.Decimal) (decimal.Decimal, error) {
-	if err := checkWithdrawal("net_withdrawal", pair, amount, bound{LimitWithdrawalFee, pair.WithdrawalFee}); err != nil {
+	fee := bound{LimitWithdrawalFee, pair.WithdrawalFee}
+	if err := checkWithdrawal("net_withdrawal", pair, amount, fee); err != nil {
 		return decimal.Decimal{}, err
 	}
 	return amount.Sub(pair.WithdrawalFee), nil // I-76

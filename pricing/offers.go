@@ -73,13 +73,17 @@ func ambiguous(p *gateway.CoinNetwork, in *Catalog) (name, reason string) {
 	case !uniqueID:
 		return "id", "is listed twice"
 	case in.coinIDs[strings.ToLower(p.Coin.Symbol)] == "" && p.Coin.ID != "":
-		return "coinSymbol", fmt.Sprintf("%.64q is the symbol of several coins in the listing: the rate, and the invoice, may be for another one", p.Coin.Symbol)
+		return "coinSymbol", fmt.Sprintf("%.64q is the symbol of several coins in the listing: "+
+			"the rate, and the invoice, may be for another one", p.Coin.Symbol)
 	}
 	return "", ""
 }
 
 // offered returns the amount of a price, and why it cannot be paid.
-func offered(op string, pair *gateway.CoinNetwork, price decimal.Decimal, fiat string, rate gateway.Rate, listed bool, skipped []gateway.Skipped) (decimal.Decimal, error) {
+func offered(
+	op string, pair *gateway.CoinNetwork, price decimal.Decimal, fiat string,
+	rate gateway.Rate, listed bool, skipped []gateway.Skipped,
+) (decimal.Decimal, error) {
 	if off := offForPayment(pair); off != "" {
 		return decimal.Decimal{}, &LimitError{Limit: off}
 	}
@@ -149,7 +153,9 @@ func (o Offer) MarshalJSON() ([]byte, error) {
 	if o.Pair == nil {
 		return []byte("null"), nil
 	}
-	r := offerRecord{ID: o.Pair.ID, CoinSymbol: o.Pair.Coin.Symbol, NetworkName: o.Pair.Network.Name, Payable: o.Err == nil}
+	r := offerRecord{
+		ID: o.Pair.ID, CoinSymbol: o.Pair.Coin.Symbol, NetworkName: o.Pair.Network.Name, Payable: o.Err == nil,
+	}
 	if !o.Amount.IsZero() {
 		r.Amount = amountText(o.Amount)
 	}
@@ -165,7 +171,8 @@ func (o Offer) MarshalJSON() ([]byte, error) {
 // MarshalJSON writes the array of all offers.
 func (o Offers) MarshalJSON() ([]byte, error) { return json.Marshal(o.all) }
 
-var errOfferFromJSON = errors.New("gateway: an offer cannot be read from JSON: let the browser return the identifier, never an amount, and look the offer up with FindID")
+var errOfferFromJSON = errors.New("gateway: an offer cannot be read from JSON: " +
+	"let the browser return the identifier, never an amount, and look the offer up with FindID")
 
 // UnmarshalJSON returns an error: look the identifier up with [Offers.FindID].
 func (o *Offer) UnmarshalJSON([]byte) error { return errOfferFromJSON }

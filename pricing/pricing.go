@@ -89,7 +89,9 @@ func PriceIn(price, rate decimal.Decimal) (decimal.Decimal, error) {
 
 // priceOf returns the price of a unit of a coin, to convert by. listed reports whether the coin
 // has a rate at all; of what was left out of the rates it says what may be of the coin.
-func priceOf(op, coinSymbol string, rate gateway.Rate, listed bool, fiat string, skipped []gateway.Skipped) (decimal.Decimal, error) {
+func priceOf(
+	op, coinSymbol string, rate gateway.Rate, listed bool, fiat string, skipped []gateway.Skipped,
+) (decimal.Decimal, error) {
 	price, known := rate.In(fiat)
 	of := fmt.Sprintf("of %.64q in %s ", coinSymbol, fiat)
 	switch {
@@ -102,7 +104,8 @@ func priceOf(op, coinSymbol string, rate gateway.Rate, listed bool, fiat string,
 	case !isFiat(fiat):
 		return decimal.Decimal{}, refused(op, "fiat", notFiat)
 	case !known:
-		return decimal.Decimal{}, refused(op, "rate", of+cmp.Or(leftOut(skipped, coinSymbol), "is missing in the response"))
+		reason := cmp.Or(leftOut(skipped, coinSymbol), "is missing in the response")
+		return decimal.Decimal{}, refused(op, "rate", of+reason)
 	case price.Sign() <= 0 || !money.Representable(price):
 		return decimal.Decimal{}, refused(op, "rate", of+"is not an amount above zero")
 	}

@@ -78,7 +78,8 @@ func (n Node) skip(wrong *fault) {
 	}
 	d.skipped++
 	located := wrong.located()
-	d.notes = append(d.notes, Note{Kind: Skipped, Error: *located, Record: n, Again: !d.isNew(Unreadable, located.Pointer)})
+	again := !d.isNew(Unreadable, located.Pointer)
+	d.notes = append(d.notes, Note{Kind: Skipped, Error: *located, Record: n, Again: again})
 }
 
 // FirstSkipped returns the error of the first record that was skipped, or nil.
