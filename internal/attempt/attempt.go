@@ -138,8 +138,8 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		result.Ambiguous = errSentTwice
 	}
 	t.read(ctx, a, resp, result, isWrite)
-	if e := a.last.Load(); e != nil && result.Err != nil && !errors.Is(result.Err, ErrTooLarge) {
-		e.failed(ctx)
+	if e := a.last.Load(); e != nil {
+		e.answered(ctx, result.Err)
 	}
 	return resp, nil
 }
@@ -240,6 +240,7 @@ type exchange struct {
 	http2       atomic.Bool // the connection has streams, which tell whose response it is
 	wrote       atomic.Bool // the header was written
 	early       atomic.Bool // the response began before that
+	isSick      atomic.Bool // its status says that the host does not work
 
 	toGateway atomic.Bool  // the header that is being written has its host
 	headers   atomic.Int32 // of those, how many were written
@@ -321,29 +322,44 @@ func isHTTP2(t *http.Transport, conn net.Conn) bool {
 	return t.Protocols != nil && t.Protocols.UnencryptedHTTP2() && !t.Protocols.HTTP1()
 }
 
-// send sends the request of the exchange. After a failure, later requests use other connections.
+// send sends the request of the exchange.
 func (e *exchange) send(p *Pools, req *http.Request) (*http.Response, error) {
 	e.pool = p.of(req)
 	e.transport = e.pool.current.Load()
 	e.attempt.last.Store(e)
 	if e.isInvoice {
-		e.late = time.AfterFunc(patience, func() {
-			if e.http2.Load() {
-				e.pool.leave(e.transport, true)
-			}
-		})
+		e.late = time.AfterFunc(patience, e.leaveStreams)
 	}
 	resp, err := e.transport.RoundTrip(req)
 	switch {
 	case err != nil:
 		e.failed(req.Context())
 	case isHostFailure(resp.StatusCode):
-		e.pool.leave(e.transport, e.http2.Load())
+		e.isSick.Store(true)
+		e.leaveStreams()
 	}
 	if err == nil && e.early.Load() && !e.http2.Load() {
 		e.attempt.early.Store(true)
 	}
 	return resp, err
+}
+
+// leaveStreams makes later requests use another connection, if this one has streams.
+func (e *exchange) leaveStreams() {
+	if e.http2.Load() {
+		e.pool.leave(e.transport, true)
+	}
+}
+
+// answered makes later requests use other connections if the response was of a sick host, whose connection is idle
+// by now over HTTP/1.1, or was not whole.
+func (e *exchange) answered(ctx context.Context, lost error) {
+	switch {
+	case e.isSick.Load():
+		e.pool.leave(e.transport, e.http2.Load())
+	case lost != nil && !errors.Is(lost, ErrTooLarge):
+		e.failed(ctx)
+	}
 }
 
 // failed makes later requests use other connections, unless the exchange was cancelled.

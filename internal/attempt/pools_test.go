@@ -297,7 +297,9 @@ func answers(w http.ResponseWriter, r *http.Request, connection int32) {
 	flush := func() { _ = http.NewResponseController(w).Flush() }
 	what := strings.TrimPrefix(r.URL.Path, "/")
 	if status, err := strconv.Atoi(what); err == nil {
+		w.Header().Set("Connection-Number", strconv.Itoa(int(connection)))
 		w.WriteHeader(status)
+		_, _ = io.WriteString(w, "a body")
 		return
 	}
 	if after, err := time.ParseDuration(what); err == nil {
@@ -315,6 +317,10 @@ func answers(w http.ResponseWriter, r *http.Request, connection int32) {
 		_, _ = io.WriteString(w, "half")
 		flush()
 		panic(http.ErrAbortHandler)
+	case "silent within the body of 503":
+		w.WriteHeader(503)
+		flush()
+		<-r.Context().Done()
 	case "too large":
 		_, _ = io.WriteString(w, strings.Repeat("x", maxBody+1))
 	case "silent within the body":
@@ -343,6 +349,7 @@ func TestPools_leave(t *testing.T) {
 		{what: "cut", read: "another", invoice: "another"},
 		{what: "cut within the body", read: "another", invoice: "another"},
 		{what: "silent within the body", read: "another", invoice: "another"},
+		{what: "silent within the body of 503", read: "another", invoice: "another"},
 		{what: "too large", read: "same", invoice: "same"},
 		{what: "2.999s", read: "same", invoice: "same"},
 		{what: "3.001s", read: "same", invoice: "another"},
@@ -376,14 +383,16 @@ func TestPools_leave(t *testing.T) {
 						if !http2 {
 							assert.Same(t, reads, pools.Reads())
 							assert.Same(t, invoices, pools.Invoices())
-							return
+							if method == http.MethodPost || tt.cancels || tt.what == "too large" {
+								return // it has its own, or net/http closes it
+							}
 						}
 						resp, _, failure := send(transport, newRequest(t, t.Context(), method, "https://gateway.test/200ms"))
 						require.Nil(t, failure)
 						got := map[string]string{"1": "same", "2": "another"}[resp.Header.Get("Connection-Number")]
 						assert.Equal(t, want, got)
 						assert.Equal(t, map[string]int32{"same": 0, "another": 1}[want], s.closed.Load())
-						assert.Equal(t, want == "another" && method == http.MethodGet, reads != pools.Reads())
+						assert.Equal(t, want == "another" && method == http.MethodGet && http2, reads != pools.Reads())
 						assert.Equal(t, want == "another" && method == http.MethodPost, invoices != pools.Invoices())
 					})
 				}
@@ -452,6 +461,56 @@ func TestPools_underWay(t *testing.T) {
 			assert.EqualValues(t, 2, s.dialed.Load())
 		})
 	}
+}
+
+// A middleware that tries a read again, over HTTP/2, has another connection.
+func TestPools_middlewareRetries(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		pools := attempt.NewPools(serve(t, true, answers).Transport)
+		defer pools.CloseIdleConnections()
+		transport := newTransport(pools)
+		transport.Next = tripper(func(req *http.Request) (*http.Response, error) {
+			first, err := pools.RoundTrip(req)
+			require.NoError(t, err)
+			_ = first.Body.Close()
+			req.URL.Path = "/200"
+			return pools.RoundTrip(req)
+		})
+		resp, _, failure := send(transport, newRequest(t, t.Context(), http.MethodGet, "https://gateway.test/503"))
+		require.Nil(t, failure)
+		assert.Equal(t, "2", resp.Header.Get("Connection-Number"))
+	})
+}
+
+// Over HTTP/1.1, the connection to a sick host is closed as well if other requests begin before its response has ended.
+func TestPools_sickHost(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := serve(t, false, func(w http.ResponseWriter, r *http.Request, connection int32) {
+			if r.URL.Path == "/503" {
+				w.WriteHeader(503)
+				_ = http.NewResponseController(w).Flush()
+				time.Sleep(time.Second / 2)
+				_, _ = io.WriteString(w, "a body")
+				return
+			}
+			answers(w, r, connection)
+		})
+		pools := attempt.NewPools(s.Transport)
+		defer pools.CloseIdleConnections()
+		read := func(what string) string {
+			resp, _, failure := send(newTransport(pools), newRequest(t, t.Context(), http.MethodGet, "https://gateway.test/"+what))
+			require.Nil(t, failure)
+			return resp.Header.Get("Connection-Number")
+		}
+		var sick sync.WaitGroup
+		sick.Go(func() { read("503") })
+		synctest.Wait()
+		assert.Equal(t, "2", read("200"))
+		sick.Wait()
+		assert.NotEqual(t, "1", read("200"))
+	})
 }
 
 // MaxConnsPerHost holds over HTTP/1.1, whatever fails.
