@@ -458,8 +458,8 @@ const (
 	// OutcomeNotSent: this call sent no byte of the invoice, and the guard knows no
 	// invoice of the order.
 	OutcomeNotSent
-	// OutcomeRejected: the service refused the request. This call created no invoice, and
-	// the guard knows none.
+	// OutcomeRejected: the service refused the request, or redirected it to another base URL. This call created no
+	// invoice, and the guard knows none.
 	OutcomeRejected
 	// OutcomeConflict: the order has an invoice, for another request: see [OrderConflictError].
 	OutcomeConflict

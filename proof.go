@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"iter"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"unicode"
@@ -269,7 +268,7 @@ func (e envelope) hasInvoice(result doc.Node, orderID string) bool {
 // object with a member whose name allows it. What is said of the place of an error is none.
 func isPerhapsInvoice(n doc.Node, orderID string) bool {
 	for record := range elements(n) {
-		if isIdentifier(record.Scalar()) || isURL(record.Text()) {
+		if isIdentifier(record.Scalar()) {
 			return true
 		}
 		if bestMeaning(record, plainName(n), orderID) > other && record.Member(placeNames[:]...).IsZero() {
@@ -399,14 +398,11 @@ func (e envelope) hasOwnCode() bool {
 	return false
 }
 
-// isIdentifier reports whether a text is an identifier by its looks, and no word.
+// isIdentifier reports whether a text is an identifier or a link by its looks, and no word.
 func isIdentifier(text string) bool {
+	if strings.HasPrefix(text, "http") {
+		return true
+	}
 	isOther := func(c rune) bool { return c != '-' && c != '_' && !unicode.IsLetter(c) && !unicode.IsDigit(c) }
 	return len(text) >= 6 && strings.ContainsAny(text, "123456789") && !strings.ContainsFunc(text, isOther)
-}
-
-// isURL reports whether a text is an absolute URL of a page.
-func isURL(text string) bool {
-	to, err := url.Parse(text)
-	return err == nil && (to.Scheme == "https" || to.Scheme == "http") && to.Host != ""
 }

@@ -2,6 +2,7 @@ package redact
 
 import (
 	"bytes"
+	"encoding/hex"
 	"slices"
 	"strconv"
 	"strings"
@@ -156,47 +157,42 @@ func isPunctuation(c byte) bool {
 
 // numbered returns the character whose hexadecimal number text has from one place to another.
 func numbered(text []byte, from, to int) (c byte, size int) {
-	number := 0
-	for _, c := range text[min(from, len(text)):min(to, len(text))] {
-		switch {
-		case '0' <= c && c <= '9':
-			number = number<<4 | int(c-'0')
-		case 'a' <= c|0x20 && c|0x20 <= 'f':
-			number = number<<4 | int(c|0x20-'a'+10)
-		default:
-			return text[0], 1
-		}
-	}
-	switch {
-	case len(text) < to:
+	var number [2]byte
+	if len(text) < to {
 		return text[0], 1
-	case number >= 0x80:
+	}
+	n, err := hex.Decode(number[:], text[from:to])
+	switch {
+	case err != nil:
+		return text[0], 1
+	case n == 2 && number[0] != 0 || number[n-1] >= 0x80:
 		return 0, to
 	default:
-		return byte(number), to
+		return number[n-1], to
 	}
 }
 
 // entity returns the character of an entity of HTML.
 func entity(text []byte) (c byte, size int) {
-	end := bytes.IndexByte(text[:min(len(text), len("&#x0027;"))], ';')
-	if end < 0 {
-		return text[0], 1
+	size = bytes.IndexByte(text[:min(len(text), len("&#x0027;"))], ';') + 1
+	switch string(text[:size]) {
+	case "&amp;":
+		return '&', size
+	case "&lt;":
+		return '<', size
+	case "&gt;":
+		return '>', size
+	case "&quot;":
+		return '"', size
 	}
-	name := string(text[1:end])
-	for i, known := range [...]string{"amp", "lt", "gt", "quot", "apos"} {
-		if name == known {
-			return "&<>\"'"[i], end + 1
+	if size > len("&#x;") && text[1] == '#' {
+		digits, base := string(text[2:size-1]), 10
+		if digits[0]|0x20 == 'x' {
+			digits, base = digits[1:], 16
+		}
+		if number, err := strconv.ParseUint(digits, base, 7); err == nil {
+			return byte(number), size
 		}
 	}
-	digits, isNumber := strings.CutPrefix(strings.ToLower(name), "#")
-	base := 10
-	if hex, isHex := strings.CutPrefix(digits, "x"); isHex {
-		digits, base = hex, 16
-	}
-	number, err := strconv.ParseUint(digits, base, 7)
-	if err != nil || !isNumber {
-		return text[0], 1
-	}
-	return byte(number), end + 1
+	return text[0], 1
 }
