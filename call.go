@@ -446,7 +446,7 @@ func (c *call) mayRepeat(failed decision) bool {
 // decide returns what a failed attempt means for the call. The proved outcome applies to a write only.
 func (c *call) decide(proved Outcome, transient bool) decision {
 	if c.write == nil {
-		return decision{outcome: OutcomeNotSent, retryable: transient, transient: transient}
+		return decision{retryable: transient, transient: transient}
 	}
 	if !c.unknownSince.IsZero() {
 		proved = OutcomeUnknown
@@ -493,7 +493,8 @@ func (c *call) transportError(phase Phase, err error, transient bool) *Transport
 	}
 	d := c.decide(proved, transient)
 	isOver := c.ctx.Err() != nil && context.Cause(c.ctx) != errClientTimeout
-	if c.response.sent != sentAnswered && d.outcome == OutcomeNotSent && !isOver {
+	didNothing := c.response.sent != sentAnswered && (c.write == nil || d.outcome == OutcomeNotSent)
+	if didNothing && !isOver {
 		d.retryable = true // a call that did nothing may be made again, whatever the reason
 	}
 	return &TransportError{

@@ -172,7 +172,9 @@ func TestClient_Wire_pathArguments(t *testing.T) {
 				assert.Empty(t, w.Requests())
 				continue
 			}
-			require.ErrorIs(t, err, gateway.ErrNotFound)
+			require.ErrorContains(t, err, ": 404: ")
+			assert.NotErrorIs(t, err, gateway.ErrNotFound, "a page of somebody else says nothing about a record")
+			assert.ErrorContains(t, err, "is the path of the base URL right?")
 			target := only(t, w).Target
 			assert.Equal(t, strings.Replace(call.target, "*", tt.segment, 1), target[len(target)-len(call.target)-len(tt.segment)+1:], target)
 		}

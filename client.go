@@ -58,9 +58,11 @@ package gateway
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net/http"
 	"os"
 	"regexp"
@@ -90,6 +92,7 @@ type Client struct {
 	request   *http.Request // all that requests have in common
 	retrier   *attempt.Retrier
 	flights   *flights
+	leave     func() // no longer counts the client among those with the default guard; nil if it is not counted
 
 	// Functions, so that a dump by reflection reaches neither transports, which may hold
 	// credentials, nor pooled buffers.
@@ -97,8 +100,12 @@ type Client struct {
 	trees func() *sync.Pool // of *doc.Doc
 }
 
-// New returns a client for the gateway at baseURL, such as "https://gateway.example/merchant". A path of
-// the URL precedes every route. The scheme must be https, except for a loopback host or with [WithPlainHTTP].
+// New returns a client for the gateway at baseURL, such as "https://gateway.example/merchant". Make one client for a
+// process, and share it: with the default guard, another client does not know the orders of the first, and would send
+// a second invoice for an order. If a process makes a second such client for the same base URL and key, the client logs
+// a warning, unless the host is a loopback address or the first client was shut down.
+//
+// A path of the URL precedes every route. The scheme must be https, except for a loopback host or with [WithPlainHTTP].
 //
 // The key has 1 to 4,096 printable ASCII characters. It must be empty with [WithAPIKeySource] or [WithoutAPIKey].
 //
@@ -131,7 +138,38 @@ func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newClient(base, redact.NewSecret(apiKey), cfg, transport), nil
+	client := newClient(base, redact.NewSecret(apiKey), cfg, transport)
+	if !cfg.hasGuard && !base.Loopback() {
+		client.leave = enterOwnGuard(base, apiKey, cfg.logger)
+	}
+	return client, nil
+}
+
+// ownGuards counts the clients with the default guard that were not shut down, by digests of their base URLs and keys.
+// It is the only state of this package: a warning is all that depends on it.
+var ownGuards = struct {
+	sync.Mutex
+	clients map[[sha256.Size]byte]int
+}{clients: map[[sha256.Size]byte]int{}}
+
+// enterOwnGuard counts a client with the default guard, and warns about the second one. It returns a function that no
+// longer counts the client.
+func enterOwnGuard(base endpoint.Base, key string, logger *slog.Logger) (leave func()) {
+	digest := sha256.Sum256([]byte(base.String() + "\x00" + key))
+	ownGuards.Lock()
+	defer ownGuards.Unlock()
+	ownGuards.clients[digest]++
+	if ownGuards.clients[digest] == 2 {
+		cmp.Or(logger, slog.Default()).Warn("gateway: this process has a second client for the same gateway and key, " +
+			"and neither knows the orders of the other: share one client, or give both a guard by WithOrderGuard")
+	}
+	return sync.OnceFunc(func() {
+		ownGuards.Lock()
+		defer ownGuards.Unlock()
+		if ownGuards.clients[digest]--; ownGuards.clients[digest] == 0 {
+			delete(ownGuards.clients, digest)
+		}
+	})
 }
 
 // checkKey returns why a client cannot have the key, or "".
@@ -145,6 +183,8 @@ func (cfg *config) checkKey(key string) string {
 		return "must be empty with WithAPIKeySource"
 	case cfg.keyless:
 		return "must be empty with WithoutAPIKey"
+	case keyMistake(key) != "":
+		return "has " + keyMistake(key)
 	default:
 		return endpoint.APIKey(key)
 	}
@@ -241,6 +281,9 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	if name, reason := c.check(ctx); reason != "" {
 		return &ArgumentError{Operation: "shutdown", Name: name, Reason: reason}
 	}
+	if c.leave != nil {
+		c.leave()
+	}
 	none := c.flights.close()
 	select {
 	case <-none: // although the context may have ended
@@ -308,7 +351,7 @@ const (
 	envPlainHTTP  = "GATEWAY_PLAIN_HTTP"
 )
 
-// FromEnv calls [New] with values from environment variables. GATEWAY_BASE_URL is required. The key is in
+// FromEnv calls [New] with values from environment variables: make one client for a process. GATEWAY_BASE_URL is required. The key is in
 // GATEWAY_API_KEY, or in the file that GATEWAY_API_KEY_FILE names, which is read once, by the rules of
 // [APIKeyFile]. One of the two is required, unless opts have [WithAPIKeySource] or [WithoutAPIKey]. A key in quotes,
 // or after NAME=, is refused. GATEWAY_PLAIN_HTTP=1 means [WithPlainHTTP].

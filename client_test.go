@@ -1,11 +1,13 @@
 package gateway_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net/http"
 	"os"
 	"os/exec"
@@ -413,4 +415,47 @@ func TestAPIKeyFile_bound(t *testing.T) {
 		_, err := gateway.APIKeyFile(name)(t.Context())
 		assert.Error(t, err)
 	}), uint64(1<<20))
+}
+
+// A second client with the default guard, for the same base URL and key, is warned of once: neither knows the orders of
+// the other. On this machine, and after a Shutdown of the first, it is expected.
+func TestNew_secondClient(t *testing.T) {
+	t.Parallel()
+	guard := gateway.WithOrderGuard(new(gateway.MemoryGuard))
+	for i, tt := range []struct {
+		name                string
+		firstURL, secondURL string
+		secondKey           string
+		opt                 gateway.Option // of the second client
+		shutsDown           bool
+		want                int // warnings, after a third client too
+	}{
+		{"the same gateway and key", "https://shop-%d.example", "https://SHOP-%d.example:443/", canary, once(), false, 1},
+		{"another gateway", "https://shop-%d.example", "https://shop-%d.example/other", canary, once(), false, 0},
+		{"another key", "https://shop-%d.example", "https://shop-%d.example", canary + "2", once(), false, 0},
+		{"a guard that is given", "https://shop-%d.example", "https://shop-%d.example", canary, guard, false, 0},
+		{"this machine", "http://127.0.0.1:%d", "http://127.0.0.1:%d", canary, once(), false, 0},
+		{"the first one was shut down", "https://shop-%d.example", "https://shop-%d.example", canary, once(), true, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var log bytes.Buffer
+			logger := gateway.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))
+			first, err := gateway.New(fmt.Sprintf(tt.firstURL, i+1), canary, logger)
+			require.NoError(t, err)
+			if tt.shutsDown {
+				require.NoError(t, first.Shutdown(t.Context()))
+				require.NoError(t, first.Shutdown(t.Context()), "which counts once")
+			}
+			for range 2 {
+				_, err = gateway.New(fmt.Sprintf(tt.secondURL, i+1), tt.secondKey, logger, tt.opt)
+				require.NoError(t, err)
+				if tt.want == 0 {
+					break
+				}
+			}
+			assert.Equal(t, tt.want, strings.Count(log.String(), "this process has a second client for the same gateway and key"))
+			assertNoKey(t, log.String())
+		})
+	}
 }

@@ -31,8 +31,8 @@ var (
 	// These match an [*APIError] by its status.
 	ErrUnauthorized = errors.New("gateway: unauthorized") // 401
 	ErrForbidden    = errors.New("gateway: forbidden")    // 403
-	ErrNotFound     = errors.New("gateway: not found")    // 404
-	ErrConflict     = errors.New("gateway: conflict")     // 409
+	ErrNotFound     = errors.New("gateway: not found")    // 404 in the documented envelope, or made by hand without a Body
+	ErrConflict     = errors.New("gateway: conflict")     // 409, which proves nothing: see [OrderConflictError]
 	ErrRateLimited  = errors.New("gateway: rate limited") // 429
 	ErrServer       = errors.New("gateway: server error") // 500 and above
 
@@ -122,7 +122,12 @@ func (e *ArgumentError) Unwrap() error {
 	return e.err
 }
 
-func (e *ArgumentError) decided() decision { return decision{outcome: OutcomeNotSent} }
+func (e *ArgumentError) decided() decision {
+	if e.Operation != OpCreateInvoice && e.Operation != "" { // an error made by hand may not name it
+		return decision{}
+	}
+	return decision{outcome: OutcomeNotSent}
+}
 
 // An APIError is an error response of the service: a status of 400 or above, or a 2xx with an error
 // envelope. For an invoice it is a refusal: an invoice that may exist is an [*OutcomeUnknownError].
@@ -159,7 +164,7 @@ func (e *APIError) Error() string {
 	if e.RetryAfter > 0 {
 		text += fmt.Sprintf("; retry after %v", e.RetryAfter)
 	}
-	if e.StatusCode == http.StatusNotFound && e.namesNothing {
+	if e.StatusCode == http.StatusNotFound && (e.namesNothing || !errors.Is(e, ErrNotFound)) {
 		text += "; is the path of the base URL right?"
 	}
 	return text + attemptsText(e.Attempts, e.note)
@@ -168,11 +173,20 @@ func (e *APIError) Error() string {
 // Is reports whether target is the sentinel of the status, or [ErrMissingAPIKey] if the message is the
 // documented one.
 func (e *APIError) Is(target error) bool {
-	return target == ErrMissingAPIKey && e.missingKey || target == ErrServer && e.StatusCode >= 500 || target == statusErrors[e.StatusCode]
+	switch target {
+	case ErrMissingAPIKey:
+		return e.missingKey
+	case ErrServer:
+		return e.StatusCode >= 500
+	case ErrNotFound: // a page or a router of somebody else says nothing about a record
+		return e.StatusCode == http.StatusNotFound && (e.said.enveloped || e.Body == nil)
+	default:
+		return target == statusErrors[e.StatusCode]
+	}
 }
 
 var statusErrors = map[int]error{
-	http.StatusUnauthorized: ErrUnauthorized, http.StatusForbidden: ErrForbidden, http.StatusNotFound: ErrNotFound,
+	http.StatusUnauthorized: ErrUnauthorized, http.StatusForbidden: ErrForbidden,
 	http.StatusConflict: ErrConflict, http.StatusTooManyRequests: ErrRateLimited,
 }
 
@@ -500,7 +514,7 @@ func (o *Outcome) UnmarshalText(text []byte) error {
 // A decision is what an error means for its call. It is made once, where the error is made. The
 // zero decision is safe.
 type decision struct {
-	outcome   Outcome // of the order; [OutcomeNotSent] of a call that creates no invoice
+	outcome   Outcome // of the order; [OutcomeUnknown] of a call that creates no invoice
 	retryable bool    // the same call may be made again
 	transient bool    // another attempt may do better, which says nothing about safety
 }
@@ -513,9 +527,9 @@ type callError interface {
 }
 
 // OutcomeOf returns what an error of [Client.CreateInvoice] means for the order. It returns
-// [OutcomeSucceeded] for nil, [OutcomeNotSent] for an error of another method, and [OutcomeUnknown],
-// after which an invoice may exist, for an error that is not of this package. Among joined errors the
-// least certain one counts: [OutcomeUnknown], then [OutcomeConflict], [OutcomeRejected], [OutcomeNotSent].
+// [OutcomeSucceeded] for nil, and [OutcomeUnknown], after which an invoice may exist, for an error of another method
+// or package: that says nothing about an invoice. Among joined errors the least certain one counts: [OutcomeUnknown],
+// then [OutcomeConflict], [OutcomeRejected], [OutcomeNotSent].
 func OutcomeOf(err error) Outcome {
 	if err == nil {
 		return OutcomeSucceeded

@@ -82,7 +82,8 @@ func TestErrors(t *testing.T) {
 				assert.Equal(t, slices.Contains(is, target), errors.Is(err, target), "%q of %v", target, err)
 			}
 			errs := []error{err, fmt.Errorf("shop: %w", err), errors.Join(nil, err)}
-			if lost, ok := errors.AsType[*gateway.OutcomeUnknownError](err); ok {
+			lost, isLost := errors.AsType[*gateway.OutcomeUnknownError](err)
+			if isLost {
 				errs = append(errs, lost.Cause, fmt.Errorf("shop: %w", lost.Cause), errors.Join(io.EOF, lost.Cause))
 			}
 			for _, wrapped := range errs {
@@ -90,12 +91,12 @@ func TestErrors(t *testing.T) {
 				assert.Equal(t, again, gateway.SafeToRetry(wrapped))
 			}
 			var timeout interface{ Timeout() bool }
-			isTimeout := outcome != unknown && slices.Contains(is, error(context.DeadlineExceeded))
+			isTimeout := !isLost && slices.Contains(is, error(context.DeadlineExceeded))
 			assert.Equal(t, isTimeout, errors.As(err, &timeout) && timeout.Timeout())
 		})
 	}
 	read := func(name string, trip tripper, text string, again bool, is ...error) {
-		check(name, trip, withdrawalCall, "gateway: withdrawal: "+text, notSent, again, is...)
+		check(name, trip, withdrawalCall, "gateway: withdrawal: "+text, unknown, again, is...) // of an invoice
 	}
 	const noKey, redirected, last = "x-api-key header is required", "wait: redirect not followed", "; last status 302"
 	long, secret := strings.Repeat("a", 120), "https://user:secret@evil.test/in?apiKey="+canary
@@ -103,7 +104,7 @@ func TestErrors(t *testing.T) {
 	read("a refusal", statusTrip(404, refused("Not Found")), `404: "Not Found"`, false, gateway.ErrNotFound)
 	check("not found, where every gateway has it", statusTrip(404, refused("No.")), func(ctx context.Context, c *gateway.Client) (any, error) {
 		return c.ExchangeRates(ctx)
-	}, `gateway: exchange_rates: 404: "No."; is the path of the base URL right?`, notSent, false, gateway.ErrNotFound)
+	}, `gateway: exchange_rates: 404: "No."; is the path of the base URL right?`, unknown, false, gateway.ErrNotFound)
 	read("a missing key", statusTrip(418, refused(noKey)), `418: "`+noKey+`"`, false, gateway.ErrMissingAPIKey)
 	read("another message of it", statusTrip(401, refused("X-API-key")), `401: "X-API-key"`, false, gateway.ErrUnauthorized)
 	read("several lines", statusTrip(409, `{"message":"a\nb\u001b[31m","result":[]}`), `409: "a\nb\x1b[31m"`, false, gateway.ErrConflict)
@@ -123,9 +124,9 @@ func TestErrors(t *testing.T) {
 	read("a refused connection", brokenConnect, "start: dial tcp: connect: connection refused (3 attempts)", true, syscall.ECONNREFUSED)
 	read("an attempt that takes too long", hangTrip, "start: no response within 15s (3 attempts)", true, context.DeadlineExceeded)
 	check("the caller's deadline", hangTrip, within(time.Second, withdrawalCall),
-		"gateway: withdrawal: start: context deadline exceeded", notSent, false, context.DeadlineExceeded)
+		"gateway: withdrawal: start: context deadline exceeded", unknown, false, context.DeadlineExceeded)
 	check("a call that was cancelled", hangTrip, cancelled(withdrawalCall),
-		"gateway: withdrawal: start: context canceled", notSent, false, context.Canceled)
+		"gateway: withdrawal: start: context canceled", unknown, false, context.Canceled)
 
 	invoice := func(name string, trip tripper, text string, outcome gateway.Outcome, again bool, is ...error) {
 		if outcome == unknown {
@@ -185,7 +186,8 @@ func TestOutcomeOf(t *testing.T) {
 		{"an unknown outcome", lost, unknown, false},
 		{"an unknown outcome, idempotent", &gateway.OutcomeUnknownError{OrderID: "A-17", Retryable: true}, unknown, true},
 		{"a conflict", &gateway.OrderConflictError{OrderID: "A-17"}, conflict, false},
-		{"a withdrawal that failed", &gateway.WaitError{Err: gateway.ErrWithdrawalFailed}, notSent, false},
+		{"a withdrawal that failed", &gateway.WaitError{Err: gateway.ErrWithdrawalFailed}, unknown, false},
+		{"an argument of another method", &gateway.ArgumentError{Operation: gateway.OpBalance, Name: "networkName"}, unknown, false},
 
 		{"an error of another package", io.EOF, unknown, false},
 		{"an error of a context", context.Canceled, unknown, false},

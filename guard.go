@@ -152,7 +152,7 @@ func WithOrderGuard(guard OrderGuard) Option {
 		if memory, ok := guard.(*MemoryGuard); ok && (memory == nil || memory.Remember < 0) {
 			return badOption("WithOrderGuard", "must not be a nil *MemoryGuard, and Remember must not be negative")
 		}
-		cfg.guard = guard
+		cfg.guard, cfg.hasGuard = guard, true
 		return nil
 	}
 }

@@ -20,7 +20,7 @@ type Finding struct {
 	// Invoice is the invoice as JSON, which later calls return. It is optional, and needs Exists.
 	Invoice json.RawMessage
 
-	// Margin is how long a request may be in transit; 0 means 15 minutes. A finding that no invoice exists is
+	// Margin is how long a request may be in transit, at least a microsecond; 0 means 15 minutes. A finding that no invoice exists is
 	// accepted only if the order was read at least this long after SentUntil.
 	Margin time.Duration
 }
@@ -59,6 +59,8 @@ func (f Finding) Validate(o OrderStatus) error {
 		name, reason = "By", "is required"
 	case f.Margin < 0:
 		name, reason = "Margin", "must not be negative"
+	case f.Margin > 0 && f.Margin < time.Microsecond:
+		name, reason = "Margin", fmt.Sprintf("is %v, which looks like a number without a unit: write 15 * time.Minute", f.Margin)
 	case len(f.Invoice) > 0 && !f.Exists:
 		name, reason = "Invoice", "must be empty without Exists: an order with an invoice exists"
 	case len(f.Invoice) > maxFound || len(f.Invoice) > 0 && !json.Valid(f.Invoice):

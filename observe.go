@@ -39,7 +39,7 @@ type Call struct {
 
 	Attempts   int           // how many attempts were made; 0 for none
 	StatusCode int           // of the last response; 0 when none came
-	Outcome    Outcome       // [OutcomeOf] Err
+	Outcome    Outcome       // [OutcomeOf] Err; of a call that creates no invoice, [OutcomeSucceeded] or [OutcomeNotSent]
 	Err        error         `json:"-"` // the error of the call; nil when it succeeded
 	Duration   time.Duration // of the whole call, waits included
 
@@ -172,6 +172,9 @@ func (c *call) observeEnd(err error) {
 	ended := c.described()
 	ended.Attempts, ended.StatusCode, ended.Duration = c.attempts, c.status, time.Since(c.started)
 	ended.Outcome, ended.Err = OutcomeOf(err), err
+	if c.write == nil && err != nil {
+		ended.Outcome = OutcomeNotSent
+	}
 	ended.Replayed, ended.Others, ended.Left, ended.Cut = c.ended.Replayed, c.ended.Others, c.ended.Left, c.ended.Cut
 	ended.GuardErr, ended.DetailsErr = c.ended.GuardErr, c.ended.DetailsErr
 	for _, o := range slices.Backward(c.client.observers) {

@@ -32,6 +32,7 @@ type config struct {
 	keyOnPublic bool
 	plainHTTP   bool
 	guard       OrderGuard
+	hasGuard    bool // of WithOrderGuard
 	idempotent  bool
 
 	successMessage string // besides the documented one; empty for none
@@ -362,8 +363,8 @@ func WithHeader(name, value string) CallOption {
 		switch {
 		case !endpoint.IsHeaderName(name):
 			return &ArgumentError{Name: "WithHeader", Reason: "the name is not a header name"}
-		case isReserved(name):
-			return &ArgumentError{Name: "WithHeader", Reason: http.CanonicalHeaderKey(name) + " is set by the client or by HTTP itself"}
+		case reservation(name) != "":
+			return &ArgumentError{Name: "WithHeader", Reason: http.CanonicalHeaderKey(name) + " " + reservation(name)}
 		case !endpoint.IsHeaderValue(value) || len(value) > endpoint.MaxBodyText:
 			return &ArgumentError{Name: "WithHeader", Reason: "the value must be at most 1,024 printable ASCII characters"}
 		}
@@ -376,15 +377,17 @@ func WithHeader(name, value string) CallOption {
 	}
 }
 
-// isReserved reports whether a caller must not set a header.
-func isReserved(name string) bool {
+// reservation returns why a caller must not set a header, or "".
+func reservation(name string) string {
 	switch strings.ToLower(name) {
 	case "x-api-key", "host", "content-length", "content-type", "transfer-encoding", "connection", "keep-alive",
 		"proxy-connection", "proxy-authorization", "te", "trailer", "upgrade", "expect", "range",
-		"accept", "accept-encoding", "user-agent", "idempotency-key", "x-idempotency-key":
-		return true
+		"accept", "accept-encoding", "user-agent":
+		return "is set by the client or by HTTP itself"
+	case "idempotency-key", "x-idempotency-key":
+		return "is refused: net/http resends a request that has it, and the service documents no such header"
 	}
-	return false
+	return ""
 }
 
 // WithAPIKey makes the call with another key than the client's, for a process that serves several

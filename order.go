@@ -2,15 +2,17 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cryptogw/gateway/internal/attempt"
-	"github.com/cryptogw/gateway/internal/money"
+	"github.com/cryptogw/gateway/internal/endpoint"
 	"github.com/cryptogw/gateway/internal/redact"
 )
 
@@ -46,7 +48,8 @@ var (
 // another invoice, which a buyer can pay.
 //
 // The client then sends an invoice of unknown outcome again, with the same digits, until it succeeds:
-// within the attempts of [RetryPolicy], and in a later call with an equal request. A refusal proves
+// within the attempts of [RetryPolicy], and in a later call for the same request, of which the amount does not count if
+// both name the same coin: what is sent again is the first request. A refusal proves
 // nothing about the earlier attempt. [SafeToRetry] is true of an [*OutcomeUnknownError] that another
 // call may resolve.
 func WithIdempotentOrders() Option {
@@ -56,19 +59,20 @@ func WithIdempotentOrders() Option {
 	}
 }
 
-// An OrderConflictError means that the order has an invoice for another request: for another price, amount,
-// currency, coin or network. This call created none. Show the buyer the existing invoice, or use another OrderID.
+// An OrderConflictError means that the order has an invoice for another request: for another price, currency, coin or
+// network, or for another amount if the requests name no coin. This call created none. If the price or the currency
+// differs, the order was placed with another price: start a new order. Otherwise show the buyer the existing invoice.
 type OrderConflictError struct {
 	OrderID string         // of both requests
+	Differs []string       // the JSON names of the fields that differ, such as "coinSymbol"
 	Request InvoiceRequest // of the invoice
 	Invoice *Invoice       // the invoice, Replayed; nil if the [OrderGuard] does not have its text
 }
 
-// Error returns the order, the earlier request and what to do in one line.
+// Error returns the order, the fields that differ and what to do in one line.
 func (e *OrderConflictError) Error() string {
-	return fmt.Sprintf("gateway: %s: order %q has an invoice for another request, of price %s and amount %s: "+
-		"use that invoice, or another orderId",
-		OpCreateInvoice, e.OrderID, money.Format(e.Request.Price), money.Format(e.Request.Amount))
+	return fmt.Sprintf("gateway: %s: order %q has an invoice for another request, which differs in %s: "+
+		"use that invoice, or start a new order", OpCreateInvoice, e.OrderID, cmp.Or(strings.Join(e.Differs, ", "), "no known field"))
 }
 
 func (e *OrderConflictError) decided() decision { return decision{outcome: OutcomeConflict} }
@@ -406,7 +410,7 @@ func (o *order) replay(known *OrderRecord) (*Invoice, error) {
 	if !o.Request.differsFrom(known) {
 		return invoice, nil
 	}
-	conflict := &OrderConflictError{OrderID: o.Request.OrderID, Request: known.Request}
+	conflict := &OrderConflictError{OrderID: o.Request.OrderID, Differs: o.Request.differences(known.Request), Request: known.Request}
 	if len(invoice.Raw) > 0 {
 		conflict.Invoice = invoice
 	}
@@ -510,15 +514,28 @@ func cloneAll(invoices []json.RawMessage) []json.RawMessage {
 	return all
 }
 
-// differsFrom reports whether the request of a record is known and differs from r. If both name the same coin, the
-// amount does not count, because it follows the rate.
+// differsFrom reports whether the request of a record is known and differs from r.
 func (r InvoiceRequest) differsFrom(known *OrderRecord) bool {
-	if known == nil || known.Request.OrderID == "" {
-		return false
+	return known != nil && known.Request.OrderID != "" && len(r.differences(known.Request)) > 0
+}
+
+// differences returns the JSON names of the fields in which two requests for an order differ. If both name the same
+// coin, the amount does not count, because it follows the rate.
+func (r InvoiceRequest) differences(other InvoiceRequest) (names []string) {
+	for _, field := range []struct {
+		name   string
+		isSame bool
+	}{
+		{"orderId", endpoint.SameID(r.OrderID, other.OrderID)},
+		{"price", r.Price.Equal(other.Price)},
+		{"baseCurrency", strings.EqualFold(r.BaseCurrency, other.BaseCurrency)},
+		{"coinSymbol", r.CoinSymbol == other.CoinSymbol},
+		{"networkName", r.NetworkName == other.NetworkName},
+		{"amount", r.Amount.Equal(other.Amount) || r.CoinSymbol != "" && r.CoinSymbol == other.CoinSymbol},
+	} {
+		if !field.isSame {
+			names = append(names, field.name)
+		}
 	}
-	other := known.Request
-	if r.CoinSymbol != "" && r.CoinSymbol == other.CoinSymbol {
-		other.Amount = r.Amount
-	}
-	return !other.Equal(r)
+	return names
 }

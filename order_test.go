@@ -260,9 +260,10 @@ func TestOrder_replaysBytes(t *testing.T) {
 	other := order("A-17")
 	otherPrice(&other)
 	_, err := c.CreateInvoice(t.Context(), other)
-	assert.EqualError(t, err, `gateway: create_invoice: order "A-17" has an invoice for another request, of price 10.50 and amount 10.4895: `+
-		`use that invoice, or another orderId`)
+	assert.EqualError(t, err, `gateway: create_invoice: order "A-17" has an invoice for another request, which differs in price: `+
+		`use that invoice, or start a new order`)
 	conflict, _ := errors.AsType[*gateway.OrderConflictError](err)
+	assert.Equal(t, []string{"price"}, conflict.Differs)
 	assert.Equal(t, order("A-17"), conflict.Request)
 	assert.Equal(t, odd, string(conflict.Invoice.Raw))
 	assert.True(t, conflict.Invoice.Replayed)
@@ -612,7 +613,7 @@ func TestOrderGuard_knows(t *testing.T) {
 		t.Parallel()
 		n := &recordingGuard{lease: gateway.Lease{State: gateway.OrderCreated, Known: &gateway.OrderRecord{Request: other}}}
 		_, err := invoiceCall(t.Context(), newClient(t, "http://localhost", gateway.WithOrderGuard(n), neverSends()))
-		assert.Equal(t, &gateway.OrderConflictError{OrderID: "A-17", Request: other}, err)
+		assert.Equal(t, &gateway.OrderConflictError{OrderID: "A-17", Differs: []string{"price"}, Request: other}, err)
 	})
 }
 

@@ -60,7 +60,7 @@ func (e *WaitError) Unwrap() error {
 }
 
 func (e *WaitError) decided() decision {
-	return decision{outcome: OutcomeNotSent, retryable: SafeToRetry(e.Err)}
+	return decision{retryable: SafeToRetry(e.Err)}
 }
 
 const (

@@ -203,7 +203,7 @@ func TestClient_WaitWithdrawal_refused(t *testing.T) {
 		{401, `{"error":"Unauthorized"}`, 0, gateway.ErrUnauthorized},
 		{403, refused("Merchant is blocked."), 0, gateway.ErrForbidden},
 		{404, refused("No such request."), time.Minute, gateway.ErrNotFound},
-		{404, `{"title":"Not Found","status":404}`, time.Minute, gateway.ErrNotFound},
+		{404, `{"title":"Not Found","status":404}`, time.Minute, nil},
 		{410, `{"type":"about:blank","title":"Gone","detail":"It was deleted."}`, 0, nil},
 		{422, detail, 0, nil},
 	} {

@@ -25,7 +25,7 @@ var findings = map[string]gateway.Finding{
 	"exists":  {Exists: true, By: "anna", Note: "4711"},
 	"shown":   {Exists: true, By: "anna", Note: "4711", Invoice: []byte(invoiceOf("shown"))},
 	"other":   {Exists: true, By: "bob", Invoice: []byte(invoiceOf("other"))},
-	"absent":  {By: "anna", Margin: 1},
+	"absent":  {By: "anna", Margin: time.Microsecond},
 	"early":   {By: "anna"},
 	"unnamed": {Exists: true},
 	"foreign": {Exists: true, By: "anna", Invoice: []byte(`{"orderId":"A-18"}`)},
@@ -207,7 +207,7 @@ func allFindings(s *store) {
 // findingsAtOnce has two people look up an order, and record their findings at once.
 func findingsAtOnce(s *store) {
 	for round := range 4 {
-		id, all, errs := fmt.Sprint("A-", round), [2]gateway.Finding{{By: "anna", Margin: 1}, {By: "bob", Margin: 1}}, [2]error{}
+		id, all, errs := fmt.Sprint("A-", round), [2]gateway.Finding{{By: "anna", Margin: time.Microsecond}, {By: "bob", Margin: time.Microsecond}}, [2]error{}
 		all[0].Exists, all[1].Exists = round&1 > 0, round&2 > 0
 		s.end(s.acquire(s.first, orderOf(id)), unknown, "a page")
 		read := s.status(id)

@@ -416,7 +416,7 @@ func TestView(t *testing.T) {
 		seen := g.unknown(t, "found")[0]
 		check(t, g.Resolve(ctx, seen, gateway.Finding{Exists: true, By: "Änne", Note: "invoice 4711"}))
 
-		check(t, g.Resolve(ctx, g.unknown(t, "twice")[0], gateway.Finding{By: "bert", Margin: 1}))
+		check(t, g.Resolve(ctx, g.unknown(t, "twice")[0], gateway.Finding{By: "bert", Margin: time.Microsecond}))
 		check(t, g.Resolve(ctx, g.unknown(t, "twice")[0], exists))
 
 		columns := "state, price, currency, amount, coin, network, sent_at, findings, invoice, created_at"

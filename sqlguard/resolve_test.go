@@ -126,7 +126,7 @@ func TestResolveAll(t *testing.T) {
 			check(t, g.asks(t.Context(), &o))
 		}, []string{"2: it is in flight"}},
 		"one was resolved by somebody else": {func(g *Guard, all []Resolution) {
-			check(t, g.Resolve(t.Context(), all[0].Order, gateway.Finding{By: "bob", Margin: 1}))
+			check(t, g.Resolve(t.Context(), all[0].Order, gateway.Finding{By: "bob", Margin: time.Microsecond}))
 		}, []string{`0: it is free, and "bob" found no invoice at 20`}},
 		"somebody else has recorded one of them": {func(g *Guard, all []Resolution) {
 			check(t, g.Resolve(t.Context(), all[0].Order, exists))
@@ -140,7 +140,7 @@ func TestResolveAll(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := newSQLite(t).guard(t)
 			read := g.unknown(t, "A-1", "A-2", "A-3")
-			all := []Resolution{{read[0], exists}, {read[1], exists}, {read[2], gateway.Finding{By: "anna", Margin: 1}}}
+			all := []Resolution{{read[0], exists}, {read[1], exists}, {read[2], gateway.Finding{By: "anna", Margin: time.Microsecond}}}
 			tt.change(g, all)
 			wantRefusals(t, g.CheckAll(t.Context(), all), tt.refused...)
 			wantRefusals(t, g.ResolveAll(t.Context(), all), tt.refused...)
@@ -167,7 +167,7 @@ func TestResolveAll_race(t *testing.T) {
 			var forward, backward []Resolution
 			for _, o := range g.unknown(t, ids...) {
 				forward = append(forward, Resolution{o, exists})
-				backward = append([]Resolution{{o, gateway.Finding{By: "bob", Margin: 1}}}, backward...)
+				backward = append([]Resolution{{o, gateway.Finding{By: "bob", Margin: time.Microsecond}}}, backward...)
 			}
 			var people sync.WaitGroup
 			var errs [2]error
@@ -216,7 +216,7 @@ func TestMark(t *testing.T) {
 			t.Errorf("of a marked order nothing is known: %+v", marked)
 		}
 		wantError(t, g.Resolve(t.Context(), marked, absent), gateway.ErrTooEarly)
-		check(t, g.Resolve(t.Context(), marked, gateway.Finding{By: "anna", Margin: 1}))
+		check(t, g.Resolve(t.Context(), marked, gateway.Finding{By: "anna", Margin: time.Microsecond}))
 		check(t, g.begins(t.Context(), forgotten))
 	})
 }

@@ -38,11 +38,12 @@ func (b Base) Moved(from, to *url.URL) string {
 	return strings.TrimSuffix(there.text, there.path) + b.path
 }
 
+// Loopback reports whether the host is this machine.
+func (b Base) Loopback() bool { return isLoopback((&url.URL{Host: b.host}).Hostname()) }
+
 // Cleartext reports whether requests travel unencrypted to a host that is not
 // this machine.
-func (b Base) Cleartext() bool {
-	return b.scheme == "http" && !isLoopback((&url.URL{Host: b.host}).Hostname())
-}
+func (b Base) Cleartext() bool { return b.scheme == "http" && !b.Loopback() }
 
 // Parse checks a base URL: http or https, a host, no user, password, query,
 // fragment or dot segment. The reason why it is refused, or "", does not contain
