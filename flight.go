@@ -55,7 +55,8 @@ type flight struct {
 	stage      stage
 	attempts   int           // how many attempts have begun
 	isBusy     bool          // another process has the order, says the guard
-	isLeft     bool          // the leader has left while the invoice was sent
+	isLeft     bool          // the leader has left while the invoice was sent, or its outcome recorded
+	isCounted  bool          // among the flights that send without a caller
 	isCut      bool          // the leader's deadline has cut what was sent
 	isOver     bool          // the guard has the outcome, or never will
 	hasChanged chan struct{} // closed when the flight lands, and when it is over; nil while no call waits
@@ -65,9 +66,10 @@ type flight struct {
 type stage int8
 
 const (
-	asking  stage = iota // the guard
-	granted              // by the guard, and nothing of the invoice was read for sending
-	sending              // from the first byte until the outcome is recorded
+	asking    stage = iota // the guard
+	granted                // by the guard, and nothing of the invoice was read for sending
+	sending                // from the first byte until there is an outcome
+	recording              // the outcome of what was sent
 	landed
 )
 
@@ -98,9 +100,9 @@ type abort struct {
 }
 
 // fly makes the flight, and returns its result to the leader: on the leader's goroutine, unless a deadline may end the
-// wait.
+// wait. So cancelling waits until Begin has ended: what it grants is not left in flight by a program that ends.
 func (f *flight) fly(o *order) (*Invoice, error) {
-	if _, bounded := f.caller.Deadline(); !bounded || f.caller.Err() != nil {
+	if _, isBounded := f.caller.Deadline(); !isBounded || f.caller.Err() != nil {
 		defer f.finish()
 		return o.complete()
 	}
@@ -215,10 +217,11 @@ func (f *flight) callerEnded() *leave {
 func (f *flight) deadlinePassed() *leave {
 	f.flights.mu.Lock()
 	defer f.flights.mu.Unlock()
-	if f.stage == sending && f.goesOn() {
-		return &leave{caller: f.caller, isSent: true, attempts: f.attempts}
+	if f.stage != recording && (f.stage != sending || !f.goesOn()) {
+		return nil
 	}
-	return nil
+	f.isLeft = true
+	return &leave{caller: f.caller, isSent: true, attempts: f.attempts}
 }
 
 // goesOn reports whether a flight that sends goes on after its leader's context has ended: after the deadline, if not
@@ -235,7 +238,7 @@ func (f *flight) goesOn() bool {
 		f.cut(context.DeadlineExceeded)
 		return false
 	default:
-		f.isLeft = true
+		f.isLeft, f.isCounted = true, true
 		f.flights.unattended++
 		return true
 	}
@@ -283,14 +286,30 @@ func (f *flight) reach(stage stage, isBusy bool) {
 // finish tells the calls that wait what they learn from the flight.
 func (f *flight) finish() {
 	f.flights.mu.Lock()
-	if f.isLeft {
-		f.flights.unattended--
-	}
+	f.attended()
 	f.stage = landed
 	f.change()
 	f.flights.mu.Unlock()
 	if !f.isRecording {
 		f.end()
+	}
+}
+
+// attended no longer counts a flight among those that send without a caller. It is called with the lock.
+func (f *flight) attended() {
+	if f.isCounted {
+		f.isCounted = false
+		f.flights.unattended--
+	}
+}
+
+// hasOutcome notes that nothing is sent any more.
+func (f *flight) hasOutcome() {
+	f.flights.mu.Lock()
+	defer f.flights.mu.Unlock()
+	f.attended()
+	if f.stage == sending {
+		f.stage = recording
 	}
 }
 
@@ -365,8 +384,7 @@ func (f *flight) recordLater(o *order, guard OrderGuard, r OrderRecord) {
 		}()
 		end := time.Now().Add(longestRecording)
 		for pause := leastPause; f.flights.pause(pause); pause = min(2*pause, mostPause) {
-			_, err := o.end(guard, r)
-			<-f.flights.recording
+			err := f.flights.record(func() error { _, err := o.end(guard, r); return err })
 			if err == nil || isFinal(err) || isLate() || time.Now().After(end) {
 				return
 			}
@@ -393,6 +411,7 @@ type flights struct {
 	recorders  int           // flights that record in the background
 
 	recording chan struct{} // has a place for each recorder that may call the guard
+	closing   chan struct{} // closed by Shutdown
 	stopped   chan struct{} // closed when Shutdown does not wait any longer
 	stop      func()
 }
@@ -402,7 +421,7 @@ func newFlights() *flights {
 	return &flights{
 		all:       map[flightKey]*flight{},
 		recording: make(chan struct{}, maxRecording),
-		stopped:   stopped, stop: sync.OnceFunc(func() { close(stopped) }),
+		closing:   make(chan struct{}), stopped: stopped, stop: sync.OnceFunc(func() { close(stopped) }),
 	}
 }
 
@@ -440,10 +459,22 @@ func (fs *flights) exitRecorder() {
 	fs.exit()
 }
 
-// pause waits, and then for a place among the recorders that call the guard. It reports false if Shutdown ends the wait.
+// record calls the guard at a place among the recorders, and leaves the place.
+func (fs *flights) record(end func() error) error {
+	defer func() { <-fs.recording }()
+	return end()
+}
+
+// pause waits, and then for a place among the recorders that call the guard. A Shutdown ends the pause at once, and
+// makes the next ones short. Pause reports false if Shutdown does not wait any longer.
 func (fs *flights) pause(d time.Duration) bool {
+	closing := fs.closing
+	if fs.closed() {
+		d, closing = leastPause, nil
+	}
 	select {
 	case <-time.After(d):
+	case <-closing:
 	case <-fs.stopped:
 		return false
 	}
@@ -465,6 +496,9 @@ func (fs *flights) closed() bool {
 func (fs *flights) close() <-chan struct{} {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
+	if !fs.isClosed {
+		close(fs.closing)
+	}
 	fs.isClosed = true
 	none := fs.none
 	if none == nil {

@@ -816,7 +816,41 @@ func TestFlight_noGuard(t *testing.T) {
 	}
 }
 
-// A call without a deadline runs on the goroutine of its caller alone.
+// A recorder whose guard panics leaves its place to others, and a Shutdown makes recorders try again at once.
+func TestFlight_recordsLater_goesOn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		failed := map[string]int{}
+		guard := &flightGuard{}
+		guard.end = func(_ context.Context, r gateway.OrderRecord) error {
+			id := r.Request.OrderID
+			if failed[id]++; failed[id] > 1 && id != "last" {
+				panic("the guard is broken")
+			}
+			if time.Since(begun) < time.Minute {
+				return errors.New("the table is locked")
+			}
+			return nil
+		}
+		c := newClient(t, "http://localhost", gateway.WithOrderGuard(guard), over(goodTrip), muted())
+		for i := range 5 {
+			_, err := c.CreateInvoice(t.Context(), order(fmt.Sprint(i)))
+			require.NoError(t, err)
+		}
+		time.Sleep(10 * time.Second) // the recorders of these have panicked
+		_, err := c.CreateInvoice(t.Context(), order("last"))
+		require.NoError(t, err)
+		time.Sleep(time.Until(begun.Add(time.Minute + time.Second))) // the guard is back, within a pause of 15 seconds
+		shutdown := time.Now()
+		require.NoError(t, c.Shutdown(t.Context()))
+		assert.Zero(t, time.Since(shutdown))
+		status, _ := guard.Order(t.Context(), "", "last")
+		assert.Equal(t, gateway.OrderCreated, status.State)
+	})
+}
+
+// A call over the guard in memory, without a deadline, runs on the goroutine of its caller alone.
 func TestFlight_noGoroutine(t *testing.T) {
 	var goroutine string
 	c := newClient(t, "http://localhost", over(func(req *http.Request) (*http.Response, error) {

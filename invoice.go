@@ -204,7 +204,7 @@ func isMended(text string) bool { return strings.ContainsRune(text, unicode.Repl
 // invoice. Call [Client.Shutdown] before the program ends. At most 256 invoices of a client are sent without a caller;
 // beyond that, and without a guard, a deadline cuts the invoice, whose outcome is then unknown.
 //
-// Cancelling without a deadline ends the call only while nothing of the invoice was read for sending. Afterwards the call
+// Cancelling ends the call only while nothing of the invoice was read for sending. Afterwards the call
 // goes on until it has a response, for at most InvoiceTimeout of [RetryPolicy], and makes no other attempt. The guard has
 // 10 seconds more: to end what it was asked before, and to record the outcome. If it cannot record the outcome by then,
 // CreateInvoice returns, and a goroutine tries again, for at most an hour.

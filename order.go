@@ -319,6 +319,7 @@ func (o *order) proved() error {
 
 // release has the guard record the outcome of the attempt, and returns the outcome of the order.
 func (o *order) release(guard OrderGuard, lease Lease, own error) (*Invoice, error) {
+	o.flight.hasOutcome()
 	r := o.newRecord(own)
 	result := &o.flight.result
 	*result = landingOf(&r)

@@ -61,7 +61,7 @@ func assertRefused(t testing.TB, err error, op, text string) {
 	require.ErrorAs(t, err, &refusal)
 	assert.EqualError(t, err, "gateway: "+op+": "+text)
 	assert.Equal(t, op, refusal.Operation)
-	assert.Equal(t, gateway.OutcomeNotSent, gateway.OutcomeOf(err))
+	assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
 	assert.False(t, gateway.SafeToRetry(err), "the same argument is refused again")
 }
 

@@ -98,7 +98,7 @@ func assertChecked(t *testing.T, op string, err error, want string, amount decim
 		assert.EqualError(t, err, want)
 		assert.Equal(t, amount, limit.Amount)
 		assertRefused(t, errors.Unwrap(err), "check_amount", strings.TrimPrefix(want, "gateway: "))
-		assert.Equal(t, gateway.OutcomeNotSent, gateway.OutcomeOf(err))
+		assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
 	default:
 		assertRefused(t, err, op, want)
 	}

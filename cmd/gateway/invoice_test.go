@@ -28,7 +28,7 @@ func TestInvoice(t *testing.T) {
 		"lost":            {gatewaytest.FaultCommitThenDrop(), "", exitUnknown, "", "The invoice may exist. Look the order up before you run this again; gateway orders resolve records"},
 		"a page":          {gatewaytest.FaultPage(530), "", exitUnknown, "", "530"},
 		"no price":        {never, "--price 0", exitUsage, "", "price: "},
-		"no time":         {never, "--timeout 1ns", exitNotSent, "", "deadline"},
+		"no time":         {never, "--timeout 1us", exitNotSent, "", "deadline"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			gw := standIn(t)

@@ -263,7 +263,7 @@ func TestShow_csv(t *testing.T) {
 	w.loses(t, "A-1", "A-2")
 	w.want(t, exitDone, "", "resolve --exists --by anna --note 4711 --token "+w.listed(t, nil)[1][0], "--invoice", file(t, `{"text": "café"}`))
 	w.want(t, exitDone, "marked  1\n", "mark --from", file(t, "order\nA-4\n"))
-	w.want(t, exitDone, "", "resolve --absent --margin 1ns --by bert --token "+w.listed(t, nil)[1][0])
+	w.want(t, exitDone, "", "resolve --absent --margin 1us --by bert --token "+w.listed(t, nil)[1][0])
 	const at = `20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ`
 	for id, want := range map[string]string{
 		"A-1": `,,,A-1,` + at + `,,10.50,10.50,USD,USDT,Tron,created,"{""text"": ""café""}",,exists by anna at ` + at + `: 4711`,

@@ -78,7 +78,7 @@ func TestWithdrawal(t *testing.T) {
 		"as JSON":         {"COMPLETED", "-o json", exitDone, `"amount": "25.5",`, ""},
 		"it is COMPLETED": {"COMPLETED", "--wait --every 1ms", exitDone, "COMPLETED", "w-1: COMPLETED\n"},
 		"it FAILED":       {"FAILED", "--wait --every 1ms", exitLeft, "FAILED", "the service reports FAILED"},
-		"no time":         {"COMPLETED", "--wait --timeout 1ns", exitFailed, "", "never seen"},
+		"no time":         {"COMPLETED", "--wait --timeout 1us", exitFailed, "", "never seen"},
 		"the time is up":  {"HELD", "--wait --every 1ms --timeout 100ms -o json", exitFailed, `"status": "HELD"`, `last seen "HELD"`},
 	} {
 		t.Run(name, func(t *testing.T) {

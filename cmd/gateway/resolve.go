@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -53,7 +54,7 @@ The same finding once more changes nothing.`,
 		c.MarkFlagsMutuallyExclusive("from", name)
 	}
 	return s.runs(c, ordersTimeout, func(ctx context.Context, _ []string) (err error) {
-		f.Margin = cmp.Or(*margin, 1) // 0 would be the default
+		f.Margin = cmp.Or(*margin, time.Microsecond) // 0 would be the default
 		if *from != "" {
 			return s.resolveFile(ctx, *from, f, *dryRun)
 		}
