@@ -129,7 +129,7 @@ func TestSource_oneWayToTheWire(t *testing.T) {
 	for name, want := range map[string][]string{
 		"go-retryablehttp": {"call.go", "options.go"}, // the latter refuses it as a transport
 		"Do":               {"call.go"},
-		"RoundTrip":        {"internal/attempt/attempt.go", "internal/attempt/pools.go"}, // of the attempt and its connections
+		"RoundTrip":        {"internal/attempt/attempt.go", "internal/attempt/exchange.go", "internal/attempt/pools.go"}, // of the attempt and its connections
 		"Head":             nil, "PostForm": nil, "DefaultClient": nil, "StandardClient": nil,
 	} {
 		assert.ElementsMatch(t, want, calls[name], name)
