@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/sqlguard"
 )
 
 func (s *session) invoiceCommand() *cobra.Command {
@@ -56,12 +57,18 @@ func into(amount *decimal.Decimal) func(string) error {
 	}
 }
 
+const (
+	longestInvoice = 4 * time.Minute // is longer than an invoice may take
+	longestRecord  = time.Minute     // for how long a run tries to record an outcome
+)
+
 func (s *session) createInvoice(ctx context.Context, r gateway.InvoiceRequest, orders string) error {
-	var notKept error
-	opts := []gateway.Option{gateway.WithObserver(gateway.Observer{End: func(_ context.Context, c gateway.Call) { notKept = c.GuardErr }})}
+	var guard *sqlguard.Guard
+	var ended gateway.Call
+	opts := []gateway.Option{gateway.WithObserver(gateway.Observer{End: func(_ context.Context, c gateway.Call) { ended = c }})}
 	if orders != "" {
-		guard, err := s.orderFile(ctx, orders)
-		if err != nil {
+		var err error
+		if guard, err = s.orderFile(ctx, orders); err != nil {
 			return &invoiceError{fmt.Errorf("the file of --orders cannot be used, and this run has sent nothing: %w", err)}
 		}
 		opts = append(opts, gateway.WithOrderGuard(guard))
@@ -71,20 +78,50 @@ func (s *session) createInvoice(ctx context.Context, r gateway.InvoiceRequest, o
 		return err
 	}
 	invoice, err := client.CreateInvoice(ctx, r)
-	if notKept != nil {
-		s.tell("The file of --orders could not record the outcome, and the next run does not know it: %v", notKept)
+	if errors.Is(err, gateway.ErrStillSending) {
+		s.tell("The time is up, and the invoice is still being sent. This run waits until its outcome is known.")
+		invoice, err = outcomeOf(ctx, client, r, &ended, err)
 	}
-	if err != nil {
-		return &invoiceError{err}
+	if err == nil {
+		err = s.printInvoice(invoice)
+	} else {
+		err = &invoiceError{err}
 	}
-	if invoice.Replayed {
-		s.tell("This invoice exists since an earlier run. Nothing was sent.")
+	if ended.GuardErr != nil {
+		s.tell("The file of --orders could not record the outcome: %v. This run tries again for a minute.", ended.GuardErr)
+		if !isRecorded(ctx, client, guard, r.OrderID) {
+			s.tell("The outcome is not recorded, and the next run does not know it.")
+		}
 	}
-	if err := s.printInvoice(invoice); err != nil {
-		s.tell("%s", escaped(string(invoice.Raw))) // the only copy, without --orders
-		return fmt.Errorf("the invoice exists, but stdout failed: %w", err)
+	return err
+}
+
+// outcomeOf waits for an invoice that is still being sent after the time was up, and returns what became of it.
+func outcomeOf(ctx context.Context, client *gateway.Client, r gateway.InvoiceRequest, ended *gateway.Call, stillSending error) (*gateway.Invoice, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestInvoice)
+	defer cancel()
+	if client.Shutdown(ctx) != nil {
+		return nil, stillSending
 	}
-	return nil
+	if ended.Err != nil {
+		return nil, ended.Err
+	}
+	invoice, err := client.CreateInvoice(ctx, r) // which the guard knows now
+	if err == nil {
+		invoice.Replayed = false // it is of this run
+	}
+	return invoice, err
+}
+
+// isRecorded waits until the client has recorded the outcome of an order, and reports whether the guard knows it.
+func isRecorded(ctx context.Context, client *gateway.Client, guard *sqlguard.Guard, orderID string) bool {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestRecord)
+	defer cancel()
+	if client.Shutdown(ctx) != nil {
+		return false
+	}
+	o, err := guard.Order(ctx, "", orderID)
+	return err == nil && o.State != gateway.OrderInFlight
 }
 
 // An invoiceRecord is a created invoice as JSON.
@@ -95,13 +132,22 @@ type invoiceRecord struct {
 }
 
 // printInvoice prints an invoice in one line. Indented, a response that is deeply nested could fill the memory.
-func (s *session) printInvoice(invoice *gateway.Invoice) error {
+func (s *session) printInvoice(invoice *gateway.Invoice) (err error) {
+	if invoice.Replayed {
+		s.tell("This invoice exists since an earlier run. Nothing was sent.")
+	}
 	if s.format == formatJSON {
-		return s.writeJSON(invoiceRecord{invoice.OrderID, invoice.Raw, invoice.Replayed}, "")
+		err = s.writeJSON(invoiceRecord{invoice.OrderID, invoice.Raw, invoice.Replayed}, "")
+	} else {
+		text := "Its response was not kept."
+		if len(invoice.Raw) > 0 {
+			text = "Response:\n" + escaped(string(invoice.Raw))
+		}
+		err = s.write(fmt.Sprintf("The invoice for order %s exists. %s\n", invoice.OrderID, text))
 	}
-	text := "Its response was not kept."
-	if len(invoice.Raw) > 0 {
-		text = "Response:\n" + escaped(string(invoice.Raw))
+	if err != nil {
+		s.tell("%s", escaped(string(invoice.Raw))) // the only copy, without --orders
+		return fmt.Errorf("the invoice exists, but stdout failed: %w", err)
 	}
-	return s.write(fmt.Sprintf("The invoice for order %s exists. %s\n", invoice.OrderID, text))
+	return nil
 }

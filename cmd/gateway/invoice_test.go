@@ -1,10 +1,13 @@
 package main
 
 import (
+	"bufio"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -112,6 +115,46 @@ func TestInvoice_orders(t *testing.T) {
 	info, err := os.Stat(file)
 	require.NoError(t, err)
 	assert.Equal(t, os.FileMode(0o600), info.Mode().Perm(), "nobody else can read it")
+}
+
+// When the time is up, a run waits for the invoice that is being sent.
+func TestInvoice_timeIsUp(t *testing.T) {
+	gw := standIn(t)
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultSlowBody(time.Millisecond))
+	got := call(t, gw, order+"--timeout 100ms -o json")
+	assert.Equal(t, exitDone, got.code, got.err)
+	assert.Equal(t, "The time is up, and the invoice is still being sent. This run waits until its outcome is known.\n", got.err)
+	made := decode[invoiceRecord](t, got.stdout)
+	assert.Contains(t, string(made.Response), gw.Invoices()[0].ID)
+	assert.False(t, made.Replayed)
+	assert.Len(t, gw.Requests(), 1)
+}
+
+// An outcome that cannot be recorded at first is recorded later.
+func TestInvoice_recordsLater(t *testing.T) {
+	gw := standIn(t)
+	file := filepath.Join(t.TempDir(), "orders.db")
+	require.Equal(t, exitDone, call(t, gw, order, "--orders", file).code)
+	s := &session{}
+	require.NoError(t, s.openDatabase("sqlite:"+file, false))
+	defer s.closeDatabase()
+	_, err := s.db.Exec(`CREATE TRIGGER full BEFORE UPDATE ON gateway_orders WHEN NEW.order_id = 'A-18' BEGIN SELECT RAISE(ABORT, 'the disk is full'); END`)
+	require.NoError(t, err)
+	told, writes := io.Pipe()
+	code := make(chan int, 1)
+	go func() {
+		code <- run(t.Context(), strings.Fields(order+"--order A-18 --orders "+file), console{out: io.Discard, err: writes})
+		_ = writes.Close()
+	}()
+	lines := bufio.NewScanner(told)
+	require.True(t, lines.Scan())
+	assert.Contains(t, lines.Text(), "could not record the outcome: ")
+	_, err = s.db.Exec(`DROP TRIGGER full`)
+	require.NoError(t, err)
+	assert.False(t, lines.Scan(), lines.Text())
+	assert.Equal(t, exitDone, <-code)
+	replayed := call(t, gw, order+"--order A-18 --orders", file)
+	assert.Equal(t, "This invoice exists since an earlier run. Nothing was sent.\n", replayed.err)
 }
 
 // A file that cannot be used says nothing about the order, and nothing is sent.

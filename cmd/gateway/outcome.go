@@ -110,6 +110,8 @@ func (s *session) report(err error) {
 // advice says what to do next; "" for nothing.
 func advice(err error, code int) string {
 	switch {
+	case code == exitUnknown && errors.Is(err, gateway.ErrStillSending):
+		return "This run ends before the outcome of the invoice is known. Look the order up before you run this again; gateway orders resolve records what you found."
 	case code == exitUnknown && (gateway.SafeToRetry(err) || errors.Is(err, gateway.ErrOrderInFlight)):
 		return "This run has sent nothing. Run it again."
 	case code == exitUnknown:

@@ -121,6 +121,8 @@ func (s *session) probeInvoice(ctx context.Context, p invoiceProbe) error {
 	if !p.yes {
 		return usage("nothing was sent: add --yes, with the key of a test account")
 	}
+	ctx, stop := withoutDeadline(ctx) // an invoice that is being sent is waited for
+	defer stop()
 	report, err := probe.CreateInvoice(ctx, s.client, p.request, p.form)
 	if report.Status == 0 && gateway.OutcomeOf(err) == gateway.OutcomeNotSent {
 		return &invoiceError{err}
@@ -136,6 +138,13 @@ func (s *session) probeInvoice(ctx context.Context, p invoiceProbe) error {
 	default:
 		return nil
 	}
+}
+
+// withoutDeadline returns a context that is cancelled when another one ends.
+func withoutDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	without, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, cancel)
+	return without, func() { stop(); cancel() }
 }
 
 // describe says what is sent.
