@@ -6,12 +6,15 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
 	"os"
+	"os/signal"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/shopspring/decimal"
@@ -21,19 +24,35 @@ import (
 )
 
 func main() {
-	client, err := gateway.FromEnv()
-	if err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx); err != nil {
 		slog.Error("checkout", "error", err)
 		os.Exit(1)
+	}
+}
+
+// run serves buyers until ctx ends. It then waits for the invoices that are being sent.
+func run(ctx context.Context) error {
+	client, err := gateway.FromEnv()
+	if err != nil {
+		return err
 	}
 	shop, err := newCheckout(client, map[string]decimal.Decimal{"A-17": decimal.RequireFromString("10.50")})
 	if err != nil {
-		slog.Error("checkout", "error", err)
-		os.Exit(1)
+		return err
 	}
 	server := &http.Server{Addr: "127.0.0.1:8080", Handler: shop, ReadTimeout: 10 * time.Second}
-	slog.Error("checkout", "error", server.ListenAndServe())
-	os.Exit(1)
+	stopped := make(chan error, 1)
+	context.AfterFunc(ctx, func() {
+		stopping, cancel := context.WithTimeout(context.Background(), 220*time.Second)
+		defer cancel()
+		stopped <- errors.Join(server.Shutdown(stopping), client.Shutdown(stopping))
+	})
+	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return <-stopped
 }
 
 // A checkout creates invoices for orders whose prices it knows.
