@@ -44,17 +44,11 @@ func Run(t *testing.T, g Guard) {
 		work(t, g)
 		return
 	}
-	all := rules
+	all := slices.Concat(rulesOf(stepRules), rules)
 	if _, ok := g.New(t).(keeper); ok {
-		all = slices.Concat(rules, people)
+		all = slices.Concat(all, rulesOf(peopleSteps), people)
 	}
 	for _, r := range all {
-		t.Run(r.name, func(t *testing.T) {
-			s := newStore(t, g)
-			if r.check != nil {
-				r.check(s)
-			}
-			s.do(r.steps)
-		})
+		t.Run(r.name, func(t *testing.T) { r.check(newStore(t, g)) })
 	}
 }

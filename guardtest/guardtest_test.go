@@ -166,6 +166,16 @@ var mistakes = []struct {
 		"it replaces an invoice", "a further invoice",
 		mistake{end: func(r *row, e *end) { when(e.Result == orders.Success, func() { r.Invoices = nil }) }},
 	},
+	{
+		"it adds a success that is recorded again", "after a success the order is created",
+		mistake{end: func(r *row, e *end) { when(len(r.Invoices) > 0, func() { e.Attempt += 1000 }) }},
+	},
+	{
+		"it takes a rejection that is recorded again for the next attempt's", "what is recorded again",
+		mistake{end: func(r *row, e *end) {
+			when(e.Result == orders.Nothing && r.Held != nil, func() { e.Attempt = r.Attempt })
+		}},
+	},
 	{"it drops a further invoice", "a further invoice", mistake{drops: func(r row, _ end, _ int64) bool { return len(r.Invoices) > 0 }}},
 	{
 		"it drops the success of what it does not have", "a success is recorded although",

@@ -2,10 +2,9 @@ package guardtest
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
-	"sync"
+	"reflect"
+	"strings"
 	"time"
 
 	"github.com/cryptogw/gateway"
@@ -23,8 +22,8 @@ type keeper interface {
 // findings are those of the steps.
 var findings = map[string]gateway.Finding{
 	"exists":  {Exists: true, By: "anna", Note: "4711"},
-	"shown":   {Exists: true, By: "anna", Note: "4711", Invoice: []byte(invoiceOf("shown"))},
-	"other":   {Exists: true, By: "bob", Invoice: []byte(invoiceOf("other"))},
+	"shown":   {Exists: true, By: "bob", Note: "4712", Invoice: []byte(invoiceOf("shown"))},
+	"other":   {Exists: true, By: "anna", Invoice: []byte(invoiceOf("other"))},
 	"absent":  {By: "anna", Margin: time.Microsecond},
 	"early":   {By: "anna"},
 	"unnamed": {Exists: true},
@@ -37,94 +36,51 @@ var refusals = map[string]error{
 	"not created": gateway.ErrNotCreated, "invalid": gateway.ErrInvalidArgument,
 }
 
-// people are the rules of guards that have the methods of a keeper.
+// peopleSteps are the rules of guards that have the methods of a keeper.
+const peopleSteps = `
+a finding that an invoice exists makes the order created, and its invoice can be added later
+	begin a, unknown a, see, exists, is created "", see, shown, is created shown
+a finding that says the same once more changes nothing, and another invoice is refused
+	begin a, unknown a, see, shown, shown, exists, not unknown other, not unknown absent, is created shown
+a finding that no invoice exists frees the order, after the margin only
+	begin a, unknown a, see, too early early, is unknown a, absent, absent, not unknown exists, is free, begin b, not unknown absent
+a finding about an order that was sent again is refused
+	begin a, unknown a, see, resubmit b, not unknown exists, not unknown absent, unknown b, tried again exists, tried again absent, is unknown b
+a finding about an order that was freed and sent again is refused
+	begin a, unknown a, see, absent, begin b, not unknown exists, not unknown absent, is in flight, unknown b, tried again exists, tried again absent, is unknown b
+there is nothing to resolve about an order that is free, in flight or created
+	see, not unknown exists, begin a, see, not unknown exists, success a, see, not unknown absent, is created a
+a finding without a name, or with the invoice of another order, is refused
+	begin a, unknown a, see, invalid unnamed, invalid foreign, is unknown a
+an unknown outcome that comes after the finding that none exists changes nothing
+	begin a, unknown a, see, absent, unknown a, is free, begin b, unknown a, is in flight, success b, unknown a, is created b
+an unknown outcome that comes first after the finding that none exists changes nothing
+	begin a, expire, see, absent, unknown a, is free
+an unknown outcome that comes after the finding that an invoice exists changes nothing
+	begin a, unknown a, resubmit b, unknown b, see, exists, unknown a, unknown b, is created "", see, forget
+a success that comes after a finding is kept
+	begin a, unknown a, see, shown, success a, is created a
+a success that comes after the finding that none exists makes the order created
+	begin a, unknown a, see, absent, success a, is created a, not unknown absent
+a created order is forgotten once, and can be sent again
+	begin a, success a, see, forget, not created forget, begin b, not created forget, success b, tried again forget, is created b
+an order that is free, in flight or unknown is not forgotten
+	see, not created forget, begin a, see, not created forget, unknown a, see, not created forget, is unknown a
+a created order with an attempt of unknown outcome is not forgotten
+	begin a, unknown a, resubmit b, success b, see, not created forget, is created b
+a success that comes for a forgotten order is recorded
+	begin a, success a, see, forget, success late, is created late
+a success that comes for a forgotten order is kept beside the success of the call that has it
+	begin a, success a, see, forget, begin b, success late, not created forget, success b, tried again forget, is created late + b
+`
+
+// people are further rules of these guards.
 var people = []rule{
-	{name: "Order returns an order in each state", check: orderInEachState},
-	{name: "Pending returns the unknown orders, the longest unknown first, in pages", check: pages},
-	{
-		name: "a finding that an invoice exists makes the order created, and its invoice can be added later",
-		steps: "begin a, unknown a, see, exists, exists as seen, is created \"\", shown, is created shown, shown, exists as seen, " +
-			"not unknown other, is created shown",
-	},
-	{
-		name:  "a finding that no invoice exists frees the order, after the margin only",
-		steps: "begin a, unknown a, too early early, is unknown a, absent, is free, begin b",
-	},
-	{name: "a finding that no invoice exists is refused by the clock of the guard, and by that of the process", check: bothClocks},
-	{name: "all findings are kept, with who recorded them, when, and the last attempt then", check: allFindings},
-	{
-		name: "a finding about an order that was sent again is refused",
-		steps: "begin a, unknown a, see, resubmit b, not unknown exists as seen, not unknown absent as seen, unknown b, " +
-			"tried again exists as seen, tried again absent as seen, is unknown b",
-	},
-	{
-		name:  "of two findings about one order the first counts, that an invoice exists",
-		steps: "begin a, unknown a, see, exists as seen, not unknown absent as seen, not unknown absent, is created \"\"",
-	},
-	{
-		name:  "of two findings about one order the first counts, that none exists",
-		steps: "begin a, unknown a, see, absent as seen, not unknown exists as seen, not unknown exists, not unknown absent, is free",
-	},
-	{
-		name: "a finding about an order that was freed and sent again is refused",
-		steps: "begin a, unknown a, see, absent as seen, begin b, not unknown exists as seen, " +
-			"not unknown absent as seen, is in flight, unknown b, tried again exists as seen, tried again absent as seen, is unknown b",
-	},
-	{name: "of two findings at once one counts, and the other is refused unless it says the same", check: findingsAtOnce},
-	{
-		name:  "there is nothing to resolve about an order that is free, in flight or created",
-		steps: "not unknown exists, begin a, not unknown exists, success a, not unknown absent, is created a",
-	},
-	{
-		name:  "a finding without a name, or with the invoice of another order, is refused",
-		steps: "begin a, unknown a, invalid unnamed, invalid foreign, is unknown a",
-	},
-	{
-		name:  "an unknown outcome that comes after the finding that none exists changes nothing, also beside a later attempt",
-		steps: "begin a, unknown a, absent, unknown a, is free, begin b, unknown a, is in flight, success b, unknown a, is created b",
-	},
-	{
-		name:  "an unknown outcome that comes first after the finding that none exists changes nothing",
-		steps: "begin a, expire, absent, unknown a, is free",
-	},
-	{
-		name:  "an unknown outcome that comes after the finding that an invoice exists changes nothing",
-		steps: "begin a, unknown a, resubmit b, unknown b, exists, unknown a, unknown b, is created \"\", see, forget as seen",
-	},
-	{
-		name:  "a success that comes after a finding is kept",
-		steps: "begin a, unknown a, shown, success a, is created a",
-	},
-	{
-		name:  "a success that comes after the finding that none exists makes the order created",
-		steps: "begin a, unknown a, absent, success a, is created a",
-	},
-	{
-		name: "a created order is forgotten once, and can be sent again",
-		steps: "begin a, success a, see, forget, not created forget as seen, begin b, " +
-			"not created forget as seen, success b, tried again forget as seen, is created b",
-	},
-	{
-		name:  "if calls and two people who forget an order come at once, one call gets the lease, and one person has forgotten it",
-		check: forgetsAtOnce,
-	},
-	{
-		name: "a success that comes for a forgotten order is kept beside the success of the call that has it",
-		steps: "begin a, success a, see, forget, begin b, success late, not created forget, success b, " +
-			"tried again forget as seen, is created late + b",
-	},
-	{
-		name:  "an order that is free, in flight or unknown is not forgotten",
-		steps: "not created forget, begin a, not created forget, unknown a, not created forget, is unknown a",
-	},
-	{
-		name:  "a created order with an attempt of unknown outcome is not forgotten",
-		steps: "begin a, unknown a, resubmit b, success b, not created forget, is created b",
-	},
-	{
-		name:  "a success that comes for a forgotten order is recorded",
-		steps: "begin a, success a, forget, success late, is created late",
-	},
+	{"Order returns an order in each state", orderInEachState},
+	{"what is recorded again moves no time", againMovesNoTime},
+	{"Pending returns the unknown orders, the longest unknown first, in pages", pages},
+	{"all findings are kept, with who recorded them, when, and the last attempt then", allFindings},
+	{"if calls and two people who forget an order come at once, one call gets the lease, and one person has forgotten it", forgetsAtOnce},
 }
 
 func orderInEachState(s *store) {
@@ -132,130 +88,86 @@ func orderInEachState(s *store) {
 		s.Errorf("%+v", o)
 	}
 	s.do("begin a")
-	held := s.attempts["a"].order
-	if o := s.status(id); o.State != gateway.OrderInFlight || o.Attempt != held.Attempt || o.Attempts != 1 || o.Gateway != held.Gateway ||
-		!o.Record.Request.Equal(held.Request) {
+	if o, held := s.status(id), s.attempts["a"].order; describe(o.State, o.Record) != "in flight" ||
+		o.Attempt != held.Attempt || o.Attempts != 1 || o.Gateway != held.Gateway {
 		s.Errorf("%+v", o)
 	}
 	s.do("unknown a, resubmit b, unknown b")
-	o := s.status(id)
-	if o.State != gateway.OrderUnknown || o.Attempts != 2 || o.Since.IsZero() || o.Begun.Before(o.Since) || o.SentUntil.Before(o.Begun) ||
-		o.GuardReadAt.Before(o.SentUntil) || o.ReadAt.IsZero() {
+	if o := s.status(id); describe(o.State, o.Record) != "unknown b" || len(o.Earlier) != 1 || describe(o.State, o.Earlier[0]) != "unknown a" ||
+		o.Attempts != 2 || o.Since.IsZero() || o.Begun.Before(o.Since) || o.SentUntil.Before(o.Begun) || o.GuardReadAt.Before(o.SentUntil) || o.ReadAt.IsZero() {
 		s.Errorf("%+v", o)
 	}
-	for i, r := range append(o.Earlier, o.Record) {
-		if got, want := describe(held, o.State, r), [...]string{"unknown a", "unknown b"}; got != want[i] || len(o.Earlier) != 1 {
-			s.Errorf("attempt %d of %d is %s", i, len(o.Earlier)+1, got)
+}
+
+func againMovesNoTime(s *store) {
+	read := func() gateway.OrderStatus {
+		o := s.status(id)
+		o.ReadAt, o.GuardReadAt = time.Time{}, time.Time{}
+		return o
+	}
+	for _, again := range []string{"begin a, unknown a", "resubmit b, unknown b", "resubmit c, success c"} {
+		s.do(again)
+		before := read()
+		_, last, _ := strings.Cut(again, ", ")
+		if s.do(last); !reflect.DeepEqual(before, read()) {
+			s.Errorf("after %q: %+v, want %+v", s.done, read(), before)
 		}
 	}
 }
 
 func pages(s *store) {
-	for _, id := range []string{"3", "1", "2"} {
-		s.end(s.acquire(s.first, orderOf(id)), unknown, "a page")
+	for id, outcome := range map[string]string{"1": "unknown", "2": "unknown", "3": "unknown", "created": "success", "free": "rejected"} {
+		s.end(s.acquire(orderOf(id)), outcome, "a")
 	}
-	s.end(s.acquire(s.first, orderOf("created")), success, invoiceOf("a"))
-	s.acquire(s.first, orderOf("in flight"))
-	var found []string
-	var since time.Time
-	for q := (gateway.PendingQuery{Most: 2}); ; {
+	s.acquire(orderOf("in flight"))
+	var all []gateway.OrderStatus
+	for q := (gateway.PendingQuery{Most: 2}); len(all) < 5; {
 		page, err := s.first.(keeper).Pending(context.Background(), q)
-		s.check(err)
-		if len(page) == 0 {
+		if s.check(err); len(page) == 0 {
 			break
 		}
-		for _, o := range page {
-			if o.Since.Before(since) {
-				s.Errorf("%s is unknown since %v, and comes after %v", o.OrderID, o.Since, since)
-			}
-			found, since = append(found, o.OrderID), o.Since
-		}
+		all = append(all, page...)
 		q.After = page[len(page)-1]
 	}
-	if slices.Sort(found); !slices.Equal(found, []string{"1", "2", "3"}) {
-		s.Errorf("%q are pending", found)
+	ids := map[string]bool{}
+	for i, o := range all {
+		if ids[o.OrderID] = true; describe(o.State, o.Record) != "unknown a" || o.Since.Before(all[max(i, 1)-1].Since) {
+			s.Errorf("%+v", o)
+		}
 	}
-}
-
-func bothClocks(s *store) {
-	s.do("begin a, unknown a, see")
-	read := s.seen
-	s.seen.GuardReadAt = read.Begun.Add(-time.Microsecond)
-	s.do("too early absent as seen")
-	s.seen.GuardReadAt, s.seen.ReadAt = read.GuardReadAt, sentAt.Add(-time.Microsecond)
-	s.do("too early absent as seen, is unknown a")
+	if len(all) != 3 || len(ids) != 3 {
+		s.Errorf("%v are pending", ids)
+	}
 }
 
 func allFindings(s *store) {
-	s.do("begin a, unknown a, absent, begin b, unknown b, exists, shown")
-	want := []struct {
-		finding, attempt string
-	}{{"absent", "a"}, {"exists", "b"}, {"shown", "b"}}
-	o := s.status(id)
-	for i, got := range o.Findings[:min(len(o.Findings), len(want))] {
-		f := findings[want[i].finding]
-		if got.Exists != f.Exists || got.By != f.By || got.Note != f.Note || got.Attempt != s.attempts[want[i].attempt].order.Attempt ||
+	s.do("begin a, unknown a, see, absent, begin b, unknown b, see, exists, see, shown")
+	o, want := s.status(id), [][2]string{{"absent", "a"}, {"exists", "b"}, {"shown", "b"}}
+	if len(o.Findings) != len(want) {
+		s.Fatalf("%d findings are kept of %d", len(o.Findings), len(want))
+	}
+	for i, got := range o.Findings {
+		f, attempt := findings[want[i][0]], s.attempts[want[i][1]].order.Attempt
+		if got.Exists != f.Exists || got.By != f.By || got.Note != f.Note || got.Attempt != attempt ||
 			got.At.IsZero() || got.At.Before(o.Findings[max(i, 1)-1].At) || got.At.After(o.GuardReadAt) {
 			s.Errorf("finding %d is %+v, want %v", i, got, want[i])
-		}
-	}
-	if len(o.Findings) != len(want) {
-		s.Errorf("%d findings are kept of %d", len(o.Findings), len(want))
-	}
-}
-
-// findingsAtOnce has two people look up an order, and record their findings at once.
-func findingsAtOnce(s *store) {
-	for round := range 4 {
-		id, all, errs := fmt.Sprint("A-", round), [2]gateway.Finding{{By: "anna", Margin: time.Microsecond}, {By: "bob", Margin: time.Microsecond}}, [2]error{}
-		all[0].Exists, all[1].Exists = round&1 > 0, round&2 > 0
-		s.end(s.acquire(s.first, orderOf(id)), unknown, "a page")
-		read := s.status(id)
-		var both sync.WaitGroup
-		for i := range all {
-			both.Go(func() { errs[i] = s.first.(keeper).Resolve(context.Background(), read, all[i]) })
-		}
-		both.Wait()
-		o, isRefused := s.status(id), false
-		if len(o.Findings) != 1 {
-			s.Fatalf("%v and %v: there are %d findings", errs[0], errs[1], len(o.Findings))
-		}
-		exists := o.Findings[0].Exists
-		for i, f := range all {
-			if f.Exists == exists {
-				s.check(errs[i])
-			} else {
-				isRefused = errors.Is(errs[i], gateway.ErrNotUnknown)
-			}
-		}
-		want := map[bool]gateway.OrderState{true: gateway.OrderCreated}[exists]
-		if o.State != want || isRefused != (all[0].Exists != all[1].Exists) {
-			s.Errorf("%v and %v: the order is %s", errs[0], errs[1], o.State)
 		}
 	}
 }
 
 func forgetsAtOnce(s *store) {
 	for round := range 5 {
-		id := fmt.Sprint("A-", round)
-		s.end(s.acquire(s.first, orderOf(id)), success, invoiceOf("a"))
+		id, forgot := fmt.Sprint("A-", round), [2]error{}
+		s.end(s.acquire(orderOf(id)), "success", "a")
 		read := s.status(id)
-		var all sync.WaitGroup
-		var forgot [2]error
-		var leases [4]gateway.Lease
-		for i := range forgot {
-			all.Go(func() { forgot[i] = s.first.(keeper).Forget(context.Background(), read) })
-		}
-		for i := range leases {
-			all.Go(func() { leases[i] = s.begin(s.first, orderOf(id)) })
-		}
-		all.Wait()
-		granted := 0
-		for _, lease := range leases {
-			if lease.State == gateway.OrderFree {
-				granted++
+		granted := atOnce(6, func(i int) bool {
+			if i < len(forgot) {
+				forgot[i] = s.first.(keeper).Forget(context.Background(), read)
+				return false
 			}
-		}
+			lease, err := s.first.Begin(context.Background(), orderOf(id))
+			return err == nil && lease.State == gateway.OrderFree
+		})
 		if (forgot[0] == nil) == (forgot[1] == nil) || granted > 1 || granted == 1 && s.status(id).State != gateway.OrderInFlight {
 			s.Errorf("%d leases, Forget returns %v and %v", granted, forgot[0], forgot[1])
 		}

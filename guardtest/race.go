@@ -1,9 +1,9 @@
 package guardtest
 
 import (
-	"bufio"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -13,52 +13,73 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/cryptogw/gateway"
 )
 
-// Variables of a process that is one of a race.
 const (
+	workers = 3 // processes at once
+
+	// Variables of a process that is one of a race.
 	asWorker  = "GUARDTEST_STORE" // the store
 	firstID   = "GUARDTEST_FIRST" // the order that it begins with
 	killCount = "GUARDTEST_KILLS" // how many are killed
 )
 
-const (
-	workers      = 3 // processes at once
-	defaultKills = "10"
-)
+// upTo is a random time of at most some microseconds.
+func upTo(most int) time.Duration { return time.Duration(rand.IntN(most)) * time.Microsecond } // #nosec G404
 
-// prefix begins a line in which a process reports: "sent 17" before it sends an order, and
-// "nothing 17" when it is sure that this made no invoice.
-const prefix = "guardtest: "
-
-// work is a process of the race: it sends one order after the other, as all others do, until it is killed.
+// work is a process of the race: it sends one order after the other, as all others do, until it kills itself. It writes
+// "sent 17" before it sends an order, and "nothing 17" when it is sure that this made no invoice.
 func work(t *testing.T, g Guard) {
 	guard, err := g.Reopen(os.Getenv(asWorker))
 	if err != nil {
 		t.Fatal(err)
 	}
+	self, err := os.FindProcess(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
 	first, _ := strconv.Atoi(os.Getenv(firstID))
+	left := rand.IntN(8) // #nosec G404
 	for n := first; ; n++ {
 		o := orderOf(fmt.Sprint(n))
-		lease, err := guard.Begin(context.Background(), o)
-		if err != nil || lease.State != gateway.OrderFree {
+		ctx, cancel := brief()
+		lease, err := guard.Begin(ctx, o)
+		if cancel(); err != nil || lease.State != gateway.OrderFree {
 			continue // a guard may fail, for example because the store is busy; then nothing is sent
 		}
-		fmt.Println(prefix+"sent", n)
-		o.Attempt = lease.Attempt
-		r := gateway.OrderRecord{Request: o.Request}
-		switch rand.IntN(4) { // #nosec G404 -- what becomes of it does not matter
-		case 0:
-			fmt.Println(prefix+"nothing", n)
-			r.Outcome = rejected
-		case 1:
-		default:
-			r.Outcome, r.Invoice = success, []byte(invoiceOf(o.Request.OrderID))
+		fmt.Println("sent", n)
+		if left--; left < 0 {
+			time.AfterFunc(upTo(3000), func() { _ = self.Kill() })
 		}
-		_, _ = guard.End(context.Background(), o, r) // an error makes it unknown
+		o.Attempt = lease.Attempt
+		outcome := [...]string{"rejected", "unknown", "success", "success"}[rand.IntN(4)] // #nosec G404
+		if outcome == "rejected" {
+			fmt.Println("nothing", n)
+		}
+		for range 3 { // after which it is unknown
+			ctx, cancel := brief()
+			_, err := guard.End(ctx, o, recordOf(o, outcome, o.Request.OrderID))
+			if cancel(); err == nil {
+				break
+			}
+		}
 	}
+}
+
+// brief returns a context that in one of four cases ends within milliseconds, by a deadline or because its caller goes.
+func brief() (context.Context, context.CancelFunc) {
+	kind := rand.IntN(8) // #nosec G404
+	if kind == 0 {
+		return context.WithTimeout(context.Background(), upTo(3000))
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	if kind == 1 {
+		time.AfterFunc(upTo(3000), cancel)
+	}
+	return ctx, cancel
 }
 
 // A racing is the orders that the processes have sent.
@@ -69,81 +90,65 @@ type racing struct {
 	last int         // the highest order
 }
 
-// race kills processes at random places, and starts others, until there were enough.
+// race has processes kill themselves at random places, and starts others, until there were enough.
 func race(s *store) {
 	s.expire()
 	g := s.another()
-	kills, _ := strconv.Atoi(cmp.Or(os.Getenv(killCount), defaultKills))
+	kills, _ := strconv.Atoi(cmp.Or(os.Getenv(killCount), "10"))
 	r := &racing{store: s, sent: map[int]int{}}
-	var all sync.WaitGroup
-	for i := range workers {
-		all.Go(func() {
-			for range (kills + i) / workers {
-				if err := r.process(); err != nil {
-					s.Error(err)
-					return
-				}
+	atOnce(workers, func(i int) bool {
+		for range (kills + i) / workers {
+			if err := r.process(); err != nil {
+				s.Error(err)
+				return false
 			}
-		})
-	}
-	all.Wait()
+		}
+		return true
+	})
 	s.expire()
-	for n, count := range r.sent {
+	unsent := 0
+	for n := range r.last + 1 {
+		count, wasSent := r.sent[n]
 		state, _ := s.look(g, orderOf(fmt.Sprint(n)))
-		if count > 1 {
+		switch {
+		case count > 1:
 			s.Errorf("order %d: %d were sent that may have made an invoice", n, count)
-		} else if count == 1 && state == gateway.OrderFree {
+		case count == 1 && state == gateway.OrderFree:
 			s.Errorf("order %d was sent, and is forgotten", n)
+		case !wasSent && state != gateway.OrderFree:
+			unsent++ // its process was killed in Begin, or did not get the answer
 		}
 	}
-	s.Logf("%d processes were killed, %d orders sent", kills, len(r.sent))
+	s.Logf("%d processes were killed; %d orders were sent; %d are unknown although they were not sent", kills, len(r.sent), unsent)
 	if len(r.sent) < kills {
 		s.Errorf("only %d orders were sent by %d processes", len(r.sent), kills)
 	}
 }
 
-// process runs a process until it is killed behind one of its next lines.
+// process runs a process until it kills itself.
 func (r *racing) process() error {
 	r.mu.Lock()
 	first := max(0, r.last-10)
 	r.mu.Unlock()
 	caller := r.Name()[:strings.LastIndex(r.Name(), "/")] // of Run: the last part names the rule
 	name := "^" + strings.ReplaceAll(regexp.QuoteMeta(caller), "/", "$/^") + "$"
-	cmd := exec.Command(os.Args[0], "-test.run="+name, "-test.timeout=10m", "-test.count=1") // #nosec G204 G702 -- this program
+	cmd := exec.Command(os.Args[0], "-test.run="+name, "-test.timeout=1m", "-test.count=1") // #nosec G204 G702 -- this program
 	cmd.Env = append(os.Environ(), asWorker+"="+r.guard.Store(r.first), firstID+"="+strconv.Itoa(first))
-	lines, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
+	told, err := cmd.CombinedOutput()
+	if ended, ok := errors.AsType[*exec.ExitError](err); !ok || ended.Exited() {
+		return fmt.Errorf("a process has ended by itself: %w\n%s", err, told)
 	}
-	if err != nil {
-		return err
-	}
-	left, told := 1+rand.IntN(12), "" // #nosec G404 -- the place does not matter
-	for scan := bufio.NewScanner(lines); scan.Scan(); {
-		text, isOurs := strings.CutPrefix(scan.Text(), prefix)
-		if !isOurs {
-			told += scan.Text() + "\n"
-			continue
-		}
-		if r.note(text); left == 0 {
-			_ = cmd.Process.Kill() // what it has written is read to its end
-		}
-		left--
-	}
-	_ = cmd.Wait()
-	if left > 0 {
-		return fmt.Errorf("a process has ended by itself:\n%s", told)
-	}
-	return nil
-}
-
-func (r *racing) note(line string) {
-	what, id, _ := strings.Cut(line, " ")
-	n, _ := strconv.Atoi(id)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.sent[n]++; what == "nothing" {
-		r.sent[n] -= 2
+	for line := range strings.Lines(string(told)) {
+		what, n := "", 0
+		if _, err := fmt.Sscan(line, &what, &n); err != nil || what != "sent" && what != "nothing" {
+			continue
+		}
+		if r.sent[n]++; what == "nothing" {
+			r.sent[n] -= 2
+		}
+		r.last = max(r.last, n)
 	}
-	r.last = max(r.last, n)
+	return nil
 }

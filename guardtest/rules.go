@@ -4,114 +4,102 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/cryptogw/gateway"
 )
 
-// A rule is a property that every guard must have.
+// stepRules are properties that every guard must have: a name, and steps, see do.
+const stepRules = `
+an order in flight is granted to nobody else
+	begin a, is in flight
+after a success the order is created, with its invoice byte for byte, and is granted to nobody
+	begin a, success a, is created a
+a success whose invoice is not known makes the order created
+	begin a, bare a, is created ""
+after a rejection, or if nothing was sent, the order is free
+	begin a, rejected a, is free, begin b, unsent b, is free
+after an unknown outcome the order is unknown, with the evidence
+	begin a, unknown a, is unknown a
+a resubmission that is rejected, or not sent, leaves the order unknown
+	begin a, unknown a, resubmit b, rejected b, is unknown a, resubmit c, unsent c, is unknown a
+the unknown outcome of a resubmission replaces the earlier one
+	begin a, unknown a, resubmit b, unknown b, is unknown b
+a success is never taken back by what comes late
+	begin a, success a, unknown a, is created a, rejected a, is created a, unsent a, is created a
+a further invoice is kept beside the first, once
+	begin a, success a, success late, is created a + late, success a, is created a + late
+what is recorded again changes nothing, beside later attempts
+	begin a, rejected a, begin b, rejected a, is in flight, unknown b, rejected a, is unknown b, resubmit c, unknown b, is in flight, success c, unknown b, success c, rejected a, is created c
+a success is recorded although the guard has no such order
+	success late, is created late
+an unknown outcome is recorded although the guard has no such order
+	unknown late, is unknown late
+a rejection of an order that the guard does not have leaves it free
+	rejected late, is free
+End is about the attempt that it names, also in one process
+	begin a, expire, resubmit b, rejected a, is in flight, unknown b, is unknown b
+a restart changes nothing
+	begin a, restart, is in flight, rejected a, restart, is free, begin b, unknown b, restart, is unknown b, resubmit c, success c, restart, is created c
+an order whose process died is unknown when its lease has expired
+	begin a, expire, restart, is unknown, resubmit b
+a success that comes after the lease is recorded
+	begin a, expire, restart, is unknown, success a, is created a
+what comes after the lease frees no order that another call has
+	begin a, expire, restart, resubmit b, rejected a, is in flight, success b, is created b
+an unknown outcome that comes after the lease is recorded, with the evidence
+	begin a, expire, resubmit b, unknown a, is in flight, rejected b, is unknown a
+two successes are both kept, although one comes after its lease
+	begin a, expire, restart, resubmit b, success b, success a, is created b + a
+`
+
+// A rule is a property that a guard must have.
 type rule struct {
-	name, steps string // see do
-	check       func(*store)
+	name  string
+	check func(*store)
 }
 
+// rulesOf returns the rules of a text.
+func rulesOf(text string) (all []rule) {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	for pair := range slices.Chunk(lines, 2) {
+		all = append(all, rule{pair[0], func(s *store) { s.do(strings.TrimSpace(pair[1])) }})
+	}
+	return all
+}
+
+// rules are further properties that every guard must have.
 var rules = []rule{
-	{name: "a lease is granted for a new order, for a day at most", check: func(s *store) {
-		lease := s.begin(s.first, orderOf(id))
-		s.holder(s.first, orderOf(id), lease)
-		if left := time.Until(lease.Expires); lease.Known != nil || !lease.Expires.IsZero() && (left <= 0 || left > 25*time.Hour) {
+	{"a lease is granted for a new order, for a day at most", func(s *store) {
+		lease, _ := s.begin(s.first, orderOf(id))
+		if left := time.Until(lease.Expires); lease.State != gateway.OrderFree || lease.Known != nil || !lease.Expires.IsZero() && (left <= 0 || left > 25*time.Hour) {
 			s.Errorf("%+v", lease)
 		}
 	}},
-	{name: "an order in flight is granted to nobody else", steps: "begin a, is in flight"},
-	{
-		name:  "after a success the order is created, with its invoice byte for byte, and is granted to nobody",
-		steps: "begin a, success a, is created a",
-	},
-	{name: "a success whose invoice is not known makes the order created", steps: "begin a, bare a, is created \"\""},
-	{name: "after a rejection, or if nothing was sent, the order is free", steps: "begin a, rejected a, is free, begin b, unsent b, is free"},
-	{name: "after an unknown outcome the order is unknown, with the evidence", steps: "begin a, unknown a, is unknown a"},
-	{name: "an order of unknown outcome is granted to Resubmit only, with its record", check: func(s *store) {
+	{"an order of unknown outcome is granted to Resubmit only, with its record", func(s *store) {
 		s.do("begin a, unknown a, is unknown a")
-		lease := s.begin(s.first, resubmitted(orderOf(id)))
-		if s.holder(s.first, orderOf(id), lease); lease.Known == nil || describe(orderOf(id), gateway.OrderUnknown, *lease.Known) != "unknown a" {
-			s.Errorf("known is %+v", lease.Known)
+		again := orderOf(id)
+		again.Resubmit = true
+		if lease, _ := s.begin(s.first, again); lease.State != gateway.OrderFree || lease.Known == nil || describe(gateway.OrderUnknown, *lease.Known) != "unknown a" {
+			s.Errorf("%s, known is %+v", lease.State, lease.Known)
 		}
 	}},
-	{
-		name:  "a resubmission that is rejected, or not sent, leaves the order unknown",
-		steps: "begin a, unknown a, resubmit b, rejected b, is unknown a, resubmit c, unsent c, is unknown a",
-	},
-	{name: "the unknown outcome of a resubmission replaces the earlier one", steps: "begin a, unknown a, resubmit b, unknown b, is unknown b"},
-	{name: "a resubmission that succeeds makes the order created", steps: "begin a, unknown a, resubmit b, success b, is created b"},
-	{
-		name:  "a success is never taken back by what comes late",
-		steps: "begin a, success a, unknown a, is created a, rejected a, is created a, unsent a, is created a",
-	},
-	{name: "a further invoice is kept beside the first", steps: "begin a, success a, success late, is created a + late"},
-	{
-		name: "what an attempt has ended with changes nothing when it is recorded again, beside later attempts",
-		steps: "begin a, rejected a, begin b, rejected a, is in flight, unknown b, rejected a, is unknown b, resubmit c, unknown b, is in flight, " +
-			"success c, unknown b, success c, rejected a, is created c",
-	},
-	{name: "a success is recorded although the guard has no such order", steps: "success late, is created late"},
-	{name: "an unknown outcome is recorded although the guard has no such order", steps: "unknown late, is unknown late"},
-	{name: "a rejection of an order that the guard does not have leaves it free", steps: "rejected late, is free"},
-	{name: "no two attempts have the same name", steps: "begin a, rejected a, begin b, unsent b, begin c, unknown c, resubmit d"},
-	{
-		name:  "End is about the attempt that it names, also in one process",
-		steps: "begin a, expire, resubmit b, rejected a, is in flight, unknown b, is unknown b",
-	},
-	{
-		name: "a restart changes nothing",
-		steps: "begin a, restart, is in flight, rejected a, restart, is free, begin b, unknown b, restart, is unknown b, " +
-			"resubmit c, success c, restart, is created c",
-	},
-	{name: "an order whose process died is unknown when its lease has expired", steps: "begin a, expire, restart, is unknown, resubmit b"},
-	{name: "a success that comes after the lease is recorded", steps: "begin a, expire, restart, is unknown, success a, is created a"},
-	{
-		name:  "what comes after the lease frees no order that another call has",
-		steps: "begin a, expire, restart, resubmit b, rejected a, is in flight, success b, is created b",
-	},
-	{
-		name:  "two successes are both kept, although one comes after its lease",
-		steps: "begin a, expire, restart, resubmit b, success b, success a, is created b + a",
-	},
-	{name: "an invoice of 1 MiB is kept byte for byte", check: func(s *store) {
-		large := `{"qr":"` + strings.Repeat("x", 1<<20-len(`{"qr":""}`)) + `"}`
-		s.end(s.acquire(s.first, orderOf(id)), success, large)
-		if _, known := s.look(s.first, orderOf(id)); string(known.Invoice) != large {
-			s.Errorf("%d bytes are kept of %d", len(known.Invoice), len(large))
-		}
+	{"an invoice of 1 MiB is kept byte for byte", func(s *store) {
+		large := strings.Repeat("x", 1<<20-len(invoiceOf("")))
+		s.end(s.acquire(orderOf(id)), "success", large)
+		s.do("is created " + large)
 	}},
-	{name: "the orders of two merchants are two, however their names are written", check: func(s *store) {
+	{"the orders of two merchants are two, however their names are written", func(s *store) {
+		long := strings.Repeat("m", 255)
 		s.distinct([][2]string{
-			{"a", "a"},
-			{"a:b", "c"},
-			{"a", "b:c"},
-			{"a/b", "c"},
-			{"a", "b/c"},
-			{"a", "bc"},
-			{"ab", "c"},
-			{"a|b", "c"},
-			{"a", "b|c"},
-			{"a\x1fb", "c"},
-			{"a", "b\x1fc"},
-			{"north", "1"},
-			{"North", "1"},
-			{"NORTH", "1"},
-			{"north ", "1"},
-			{" north", "1"},
-			{"n\u00f6rth", "1"},
-			{"no\u0308rth", "1"},
-			{strings.Repeat("m", 256), "1"},
-			{strings.Repeat("m", 255) + "n", "1"},
-			{strings.Repeat("m", 255), "1"},
+			{"a", "a"}, {"a:b", "c"}, {"a", "b:c"}, {"a/b", "c"}, {"a", "b/c"}, {"a", "bc"}, {"ab", "c"}, {"a|b", "c"}, {"a", "b|c"}, {"a\x1fb", "c"}, {"a", "b\x1fc"},
+			{"north", "1"}, {"North", "1"}, {"NORTH", "1"}, {"north ", "1"}, {" north", "1"}, {"n\u00f6rth", "1"}, {"no\u0308rth", "1"},
+			{long + "m", "1"}, {long + "n", "1"}, {long, "1"},
 		})
 	}},
-	{name: "orders with different identifiers are different orders", check: func(s *store) {
+	{"orders with different identifiers are different orders", func(s *store) {
 		var all [][2]string
 		for _, id := range []string{
 			"a", "A", "a ", " a", "a\u00a0", "ä", "a\u0308", "Ä", "ß", "ss", "a%", "a_", "a'", `a"`, `a\`, "a\\b", "a/b", "a:b", "a\nb", "a;b",
@@ -122,17 +110,17 @@ var rules = []rule{
 		}
 		s.distinct(all)
 	}},
-	{name: "a UUID is the same order in either case", check: func(s *store) {
+	{"a UUID is the same order in either case", func(s *store) {
 		const uuid = "1B4E28BA-2FA1-11D2-883F-0016D3CCA427"
-		s.end(s.acquire(s.first, orderOf(uuid)), success, invoiceOf("a"))
+		s.end(s.acquire(orderOf(uuid)), "success", "a")
 		if state, _ := s.look(s.first, orderOf(strings.ToLower(uuid))); state != gateway.OrderCreated {
 			s.Errorf("in lower case the order is %s", state)
 		}
 	}},
-	{name: "an order of another gateway is refused, and both are named", check: func(s *store) {
+	{"an order of another gateway is refused, and both are named", func(s *store) {
 		other := orderOf(id)
 		other.Gateway = "https://test.example"
-		for _, steps := range []string{"begin a, unknown a, is unknown a", "resubmit b, success b, is created b"} {
+		for _, steps := range []string{"begin a, unknown a", "resubmit b, success b"} {
 			s.do(steps)
 			_, err := s.first.Begin(context.Background(), other)
 			text := fmt.Sprint(err)
@@ -142,35 +130,31 @@ var rules = []rule{
 		}
 		s.do("is created b")
 	}},
-	{name: "a Begin that fails grants nothing", check: func(s *store) {
+	{"a Begin that fails grants nothing", func(s *store) {
 		ended, cancel := context.WithCancel(context.Background())
 		cancel()
 		if _, err := s.first.Begin(ended, orderOf(id)); err != nil { // a guard need not look at the context
 			s.do("is free")
 		}
 	}},
-	{name: "of many calls at once one gets the lease", check: func(s *store) { s.race(func() gateway.OrderGuard { return s.first }) }},
-	{name: "of many calls at once one gets the lease, whichever guard they ask", check: func(s *store) { s.race(s.another) }},
-	{name: "a random walk is as the model has it", check: walk},
-	{name: "processes that are killed double and forget no order", check: race},
+	{"of many calls at once one gets the lease", func(s *store) { s.race(func() gateway.OrderGuard { return s.first }) }},
+	{"of many calls at once one gets the lease, whichever guard they ask", func(s *store) { s.race(s.another) }},
+	{"a random walk is as the model has it", walk},
+	{"processes that are killed double and forget no order", race},
 }
 
 // distinct requires that merchants and identifiers name as many orders.
 func (s *store) distinct(names [][2]string) {
 	s.Helper()
-	var held []holder
-	for _, name := range names {
-		o := orderOf(name[1])
-		o.Merchant = name[0]
-		held = append(held, s.acquire(s.first, o))
+	orders := make([]gateway.Order, len(names))
+	for i, name := range names {
+		orders[i] = orderOf(name[1])
+		orders[i].Merchant = name[0]
+		s.end(s.acquire(orders[i]), "success", fmt.Sprint(i))
 	}
-	for i, h := range held {
-		s.end(h, success, invoiceOf(fmt.Sprint(i)))
-	}
-	for i, h := range held {
-		h.order.Attempt = ""
-		state, known := s.look(s.first, h.order)
-		if got, want := describe(h.order, state, known), fmt.Sprint("created ", i); got != want || known.Request.OrderID != names[i][1] {
+	for i, o := range orders {
+		state, known := s.look(s.first, o)
+		if got, want := describe(state, known), fmt.Sprint("created ", i); got != want || known.Request.OrderID != names[i][1] {
 			s.Fatalf("%q is %s, want it %s", names[i], got, want)
 		}
 	}
@@ -178,24 +162,17 @@ func (s *store) distinct(names [][2]string) {
 
 // race has many calls ask for new orders at once.
 func (s *store) race(guard func() gateway.OrderGuard) {
-	const calls = 16
-	guards := make([]gateway.OrderGuard, calls)
+	guards := make([]gateway.OrderGuard, 16)
 	for i := range guards {
 		guards[i] = guard()
 	}
 	for round := range 10 {
-		o := orderOf(fmt.Sprint("A-", round))
-		granted := make(chan bool, calls)
-		var all sync.WaitGroup
-		for _, g := range guards {
-			all.Go(func() {
-				if lease, err := g.Begin(context.Background(), o); err == nil && lease.State == gateway.OrderFree {
-					granted <- true
-				}
-			})
-		}
-		if all.Wait(); len(granted) != 1 {
-			s.Fatalf("%d of %d calls got the lease", len(granted), calls)
+		granted := atOnce(len(guards), func(i int) bool {
+			lease, err := guards[i].Begin(context.Background(), orderOf(fmt.Sprint("A-", round)))
+			return err == nil && lease.State == gateway.OrderFree
+		})
+		if granted != 1 {
+			s.Fatalf("%d of %d calls got the lease", granted, len(guards))
 		}
 	}
 }

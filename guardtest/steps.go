@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,12 +20,8 @@ import (
 
 const (
 	merchant = "north"
-	id       = "A-17"
-
-	unknown  = gateway.OutcomeUnknown
-	success  = gateway.OutcomeSucceeded
-	rejected = gateway.OutcomeRejected
-	notSent  = gateway.OutcomeNotSent
+	id       = "A-17"           // of the order of the steps
+	page     = "<html>\x00\xff" // the body of a response that proves nothing
 )
 
 // sentAt is when the attempts of the rules were sent. Guards keep microseconds.
@@ -37,14 +35,15 @@ func orderOf(id string) gateway.Order {
 	}}
 }
 
-func resubmitted(o gateway.Order) gateway.Order {
-	o.Resubmit = true
-	return o
+// invoiceOf is the text of an invoice, which comes back byte for byte.
+func invoiceOf(name string) string {
+	return fmt.Sprintf("{ \"id\":%q,\n\"a\":1.50, \"u\":\"\\u00e9é\u2028\" }", name)
 }
 
-// invoiceOf is the text of the invoice of an attempt, which comes back byte for byte.
-func invoiceOf(attempt string) string {
-	return fmt.Sprintf("{ \"id\":%q,\n\"a\":1.50, \"u\":\"\\u00e9é\u2028\" }", attempt)
+// outcomes are those of the steps. Bare is a success whose invoice is not known.
+var outcomes = map[string]gateway.Outcome{
+	"success": gateway.OutcomeSucceeded, "bare": gateway.OutcomeSucceeded, "unknown": gateway.OutcomeUnknown,
+	"rejected": gateway.OutcomeRejected, "unsent": gateway.OutcomeNotSent,
 }
 
 // A store is the empty store that a rule begins with, and what became of the steps over one of its orders.
@@ -56,7 +55,6 @@ type store struct {
 	asked    gateway.OrderGuard // by the steps
 	attempts map[string]holder  // by their names in the steps
 	granted  map[string]bool    // the names that the guards gave
-	ended    *gateway.OrderRecord
 	seen     gateway.OrderStatus
 	done     []string
 }
@@ -68,19 +66,14 @@ type holder struct {
 }
 
 func newStore(t *testing.T, g Guard) *store {
-	s := &store{T: t, guard: g, attempts: map[string]holder{}, granted: map[string]bool{}}
-	s.first = g.New(t)
-	s.asked = s.first
-	return s
+	first := g.New(t)
+	return &store{T: t, guard: g, first: first, asked: first, attempts: map[string]holder{}, granted: map[string]bool{}}
 }
-
-// isDurable reports whether another guard can be opened over the store.
-func (s *store) isDurable() bool { return s.guard.Reopen != nil && s.guard.Store != nil }
 
 // another returns another guard over the store.
 func (s *store) another() gateway.OrderGuard {
 	s.Helper()
-	if !s.isDurable() {
+	if s.guard.Store == nil || s.guard.Reopen == nil {
 		s.Skip("left out: the guard has no Store or Reopen")
 	}
 	g, err := s.guard.Reopen(s.guard.Store(s.first))
@@ -93,7 +86,7 @@ func (s *store) another() gateway.OrderGuard {
 
 func (s *store) expire() {
 	s.Helper()
-	if s.guard.Expire == nil || s.guard.Store == nil {
+	if s.guard.Store == nil || s.guard.Expire == nil {
 		s.Skip("left out: the guard has no Store or Expire")
 	}
 	s.check(s.guard.Expire(s.guard.Store(s.first)))
@@ -106,101 +99,101 @@ func (s *store) check(err error) {
 	}
 }
 
-// begin asks for a lease.
-func (s *store) begin(g gateway.OrderGuard, o gateway.Order) gateway.Lease {
+// atOnce makes calls at once, and returns how many were true.
+func atOnce(calls int, call func(i int) bool) int {
+	var all sync.WaitGroup
+	var count atomic.Int64
+	for i := range calls {
+		all.Go(func() {
+			if call(i) {
+				count.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	return int(count.Load())
+}
+
+// begin asks for a lease. If it is granted, its name is one that no other attempt has, and begin returns who has it.
+func (s *store) begin(g gateway.OrderGuard, o gateway.Order) (gateway.Lease, holder) {
 	s.Helper()
 	lease, err := g.Begin(context.Background(), o)
 	s.check(err)
-	return lease
-}
-
-// acquire asks for a lease, which must be granted with a name that no other attempt has.
-func (s *store) acquire(g gateway.OrderGuard, o gateway.Order) holder {
-	s.Helper()
-	return s.holder(g, o, s.begin(g, o))
-}
-
-func (s *store) holder(g gateway.OrderGuard, o gateway.Order, lease gateway.Lease) holder {
-	s.Helper()
-	if lease.State != gateway.OrderFree || lease.Attempt == "" || s.granted[lease.Attempt] {
-		s.Fatalf("after %q the order is %s with the attempt %q, want a lease with a new name", s.done, lease.State, lease.Attempt)
+	if lease.State == gateway.OrderFree && (lease.Attempt == "" || s.granted[lease.Attempt]) {
+		s.Fatalf("after %q the attempt is %q, want a new name", s.done, lease.Attempt)
 	}
 	s.granted[lease.Attempt] = true
 	o.Attempt, o.Resubmit = lease.Attempt, false
-	return holder{g, o}
+	return lease, holder{g, o}
 }
 
-// end records an outcome. The text is the invoice of a success, and the cause of an unknown outcome.
-func (s *store) end(h holder, outcome gateway.Outcome, text string) gateway.OrderRecord {
+// acquire asks for a lease, which must be granted.
+func (s *store) acquire(o gateway.Order) holder {
 	s.Helper()
-	r := gateway.OrderRecord{Outcome: outcome, Request: h.order.Request, SentAt: sentAt}
-	if outcome == success && text != "" {
-		r.Invoice = []byte(text)
-	} else if outcome == unknown {
-		r.Cause, r.StatusCode, r.Body = text, 502, []byte("<html>\x00\xff")
+	lease, h := s.begin(s.asked, o)
+	if lease.State != gateway.OrderFree {
+		s.Fatalf("after %q the order is %s, want a lease", s.done, lease.State)
 	}
-	has, err := h.guard.End(context.Background(), h.order, r)
-	s.check(err)
-	before := s.text(h.order, has)
-	has, err = h.guard.End(context.Background(), h.order, r) // as if no answer had come
-	s.check(err)
-	if after := s.text(h.order, has); after != before {
-		s.Errorf("after %q End was called again, and changed\n%.2000s to\n%.2000s", s.done, before, after)
+	return h
+}
+
+// end records an outcome twice, as if the first answer had been lost. The name is in the invoice of a success, and in
+// the evidence of an unknown outcome.
+func (s *store) end(h holder, outcome, name string) (has gateway.OrderRecord) {
+	s.Helper()
+	for range 2 {
+		var err error
+		has, err = h.guard.End(context.Background(), h.order, recordOf(h.order, outcome, name))
+		s.check(err)
 	}
 	return has
 }
 
-// text returns what End has returned, and what people see of the order, but for the times of reading.
-func (s *store) text(o gateway.Order, has gateway.OrderRecord) string {
-	s.Helper()
-	has.CreatedAt = time.Time{} // is known better when it is read
-	all := []any{has}
-	if keeper, ok := s.first.(keeper); ok {
-		seen, err := keeper.Order(context.Background(), o.Merchant, o.Request.OrderID)
-		s.check(err)
-		seen.ReadAt, seen.GuardReadAt = time.Time{}, time.Time{}
-		all = append(all, seen)
+func recordOf(o gateway.Order, outcome, name string) gateway.OrderRecord {
+	r := gateway.OrderRecord{Outcome: outcomes[outcome], Request: o.Request, SentAt: sentAt}
+	switch outcome {
+	case "success":
+		r.Invoice = []byte(invoiceOf(name))
+	case "unknown":
+		r.Cause, r.StatusCode, r.Body = name, 502, []byte(page)
 	}
-	text, err := json.Marshal(all)
-	s.check(err)
-	return string(text)
+	return r
 }
 
 // look returns the state of an order and its record. A free order stays free.
 func (s *store) look(g gateway.OrderGuard, o gateway.Order) (gateway.OrderState, gateway.OrderRecord) {
 	s.Helper()
-	lease := s.begin(g, o)
+	lease, h := s.begin(g, o)
 	if lease.State == gateway.OrderFree {
-		s.end(s.holder(g, o, lease), notSent, "")
+		s.end(h, "unsent", "")
 	}
 	return lease.State, *cmp.Or(lease.Known, &gateway.OrderRecord{})
 }
 
-// describe returns an order in words: its state, and the attempts whose invoices or evidence it has.
-func describe(o gateway.Order, state gateway.OrderState, r gateway.OrderRecord) string {
+// describe returns an order in words: its state, and the names of its invoices or of its evidence.
+func describe(state gateway.OrderState, r gateway.OrderRecord) string {
 	text := state.String()
 	switch {
 	case state == gateway.OrderFree:
 		return text
-	case !r.Request.Equal(o.Request):
+	case !r.Request.Equal(orderOf(r.Request.OrderID).Request):
 		return fmt.Sprintf("%s, with the request %+v", text, r.Request)
-	case state == gateway.OrderCreated && r.Outcome == success:
-		names := []string{}
-		for _, invoice := range append([]json.RawMessage{r.Invoice}, r.Others...) {
-			names = append(names, attemptOf(invoice))
+	case state == gateway.OrderInFlight, state == gateway.OrderUnknown && r.StatusCode == 0:
+		return text // the process of the attempt has told nothing
+	case state == gateway.OrderCreated && r.Outcome == gateway.OutcomeSucceeded:
+		names := []string{nameIn(r.Invoice)}
+		for _, other := range r.Others {
+			names = append(names, nameIn(other))
 		}
 		return text + " " + strings.Join(names, " + ")
-	case state == gateway.OrderUnknown && r.StatusCode == 0, state == gateway.OrderInFlight:
-		return text // the process of the attempt has told nothing
-	case r.Outcome == unknown && r.StatusCode == 502 && string(r.Body) == "<html>\x00\xff" && r.SentAt.Equal(sentAt):
+	case r.Outcome == gateway.OutcomeUnknown && r.StatusCode == 502 && string(r.Body) == page && r.SentAt.Equal(sentAt):
 		return text + " " + r.Cause
 	default:
 		return fmt.Sprintf("%s, with the record %+v", text, r)
 	}
 }
 
-// attemptOf returns the attempt that an invoice is of.
-func attemptOf(invoice json.RawMessage) string {
+func nameIn(invoice json.RawMessage) string {
 	var of struct{ ID string }
 	if _ = json.Unmarshal(invoice, &of); string(invoice) != invoiceOf(of.ID) {
 		return fmt.Sprintf("%.80q", invoice)
@@ -211,113 +204,80 @@ func attemptOf(invoice json.RawMessage) string {
 // do takes the steps of a rule over one order:
 //
 //   - begin a, resubmit a: the lease is granted, to the attempt a.
-//   - success a, bare a, unknown a, rejected a, unsent a: the attempt ends so; bare is a success whose invoice is not known. An attempt
-//     that was not begun is of another guard.
+//   - success a and the other outcomes: the attempt a ends so. An attempt that was not begun is of another guard.
 //   - expire: all leases end. restart: another guard is asked from now on.
-//   - is created a + b, is unknown a: so the order is, for every guard, with the invoices of a and b, or the evidence of a.
-//   - exists, absent and the others of findings: a person resolves the order. forget: it is forgotten. Before these words comes
-//     an error that is expected, and behind them "as seen" if the person has read the order at the step "see".
+//   - is created a + b, is unknown a: so the order is.
+//   - see: a person reads the order. exists and the other findings: the person resolves it. forget: the person forgets
+//     it. Before these come the words of an error that is expected.
 func (s *store) do(steps string) {
 	s.Helper()
 	for step := range strings.SplitSeq(steps, ", ") {
-		s.step(step)
+		o := orderOf(id)
+		switch verb, name, _ := strings.Cut(step, " "); verb {
+		case "begin", "resubmit":
+			o.Resubmit = verb == "resubmit"
+			s.attempts[name] = s.acquire(o)
+		case "success", "bare", "unknown", "rejected", "unsent":
+			s.ends(verb, name)
+		case "expire":
+			s.expire()
+		case "restart":
+			s.asked = s.another()
+		case "see":
+			s.seen = s.status(id)
+		case "is":
+			state, known := s.look(s.asked, o)
+			o.Resubmit = state == gateway.OrderCreated || state == gateway.OrderInFlight
+			again, _ := s.look(s.asked, o)
+			if got := describe(state, known); got != name || again != state {
+				s.Errorf("after %q the order is %s, and for Resubmit %s, want it %s", s.done, got, again, name)
+			}
+		default:
+			var want error
+			for text, refusal := range refusals {
+				if rest, ok := strings.CutPrefix(step, text+" "); ok {
+					step, want = rest, refusal
+				}
+			}
+			if err := s.person(step); !errors.Is(err, want) {
+				s.Errorf("after %q: %s: %v, want %v", s.done, step, err, want)
+			}
+		}
 		s.done = append(s.done, step)
 	}
 }
 
-var outcomes = map[string]gateway.Outcome{"success": success, "bare": success, "unknown": unknown, "rejected": rejected, "unsent": notSent}
-
-func (s *store) step(step string) {
+// ends ends an attempt. End returns the order as Begin does then.
+func (s *store) ends(outcome, name string) {
 	s.Helper()
-	verb, name, _ := strings.Cut(step, " ")
-	outcome, ends := outcomes[verb]
+	h, ok := s.attempts[name]
+	if !ok {
+		h = holder{s.asked, orderOf(id)}
+		h.order.Attempt = "of-another-guard"
+	}
+	has := s.end(h, outcome, name)
+	state, known := s.look(h.guard, orderOf(id))
+	got, want := describe(state, has), describe(state, known)
+	if state == gateway.OrderFree {
+		got, want = has.Outcome.String(), outcomes[outcome].String()
+	}
+	if got != want && state != gateway.OrderInFlight {
+		s.Errorf("after %q and %s End returns an order that is %s, want it %s", s.done, outcome, got, want)
+	}
+}
+
+// person takes a step of a person, about the order as it was seen.
+func (s *store) person(step string) error {
+	s.Helper()
+	f, ok := findings[step]
 	switch {
-	case ends:
-		h, ok := s.attempts[name]
-		if !ok {
-			h = holder{s.asked, orderOf(id)}
-			h.order.Attempt = "of-another-guard"
-		}
-		text := name
-		if verb == "success" {
-			text = invoiceOf(name)
-		} else if verb == "bare" {
-			text = ""
-		}
-		s.ended = new(s.end(h, outcome, text))
-		return
-	case verb == "is":
-		s.is(name)
-	case verb == "begin":
-		s.attempts[name] = s.acquire(s.asked, orderOf(id))
-	case verb == "resubmit":
-		s.attempts[name] = s.acquire(s.asked, resubmitted(orderOf(id)))
-	case verb == "expire":
-		s.expire()
-	case verb == "restart":
-		s.asked = s.another()
-	case step != "":
-		s.person(step)
-	}
-	s.ended = nil
-}
-
-// is compares the order, and what End has returned if that was the last step.
-func (s *store) is(want string) {
-	s.Helper()
-	guards := []gateway.OrderGuard{s.asked}
-	if s.isDurable() {
-		guards = append(guards, s.another())
-	}
-	for _, g := range guards {
-		state, known := s.look(g, orderOf(id))
-		if got := describe(orderOf(id), state, known); got != want {
-			s.Errorf("after %q the order is %s, want it %s", s.done, got, want)
-		}
-		if state != gateway.OrderInFlight && state != gateway.OrderCreated {
-			continue
-		}
-		if lease := s.begin(g, resubmitted(orderOf(id))); lease.State != state {
-			s.Errorf("after %q the order is %s, and for Resubmit %s", s.done, state, lease.State)
-		}
-	}
-	if s.ended == nil || want == gateway.OrderInFlight.String() {
-		return
-	}
-	outcome, isFree := outcomes[strings.Fields(s.done[len(s.done)-1])[0]], want == gateway.OrderFree.String()
-	state := map[gateway.Outcome]gateway.OrderState{success: gateway.OrderCreated, unknown: gateway.OrderUnknown}[s.ended.Outcome]
-	if got := describe(orderOf(id), state, *s.ended); isFree && s.ended.Outcome != outcome || !isFree && got != want {
-		s.Errorf("after %q End returns an order that is %s with the outcome %v, want it %s", s.done, got, s.ended.Outcome, want)
-	}
-}
-
-// person takes a step of a person, or a look at the order.
-func (s *store) person(step string) {
-	s.Helper()
-	action, asSeen := strings.CutSuffix(step, " as seen")
-	read := s.seen
-	if !asSeen {
-		read = s.status(id)
-	}
-	var want error
-	for text, err := range refusals {
-		if rest, ok := strings.CutPrefix(action, text+" "); ok {
-			action, want = rest, err
-		}
-	}
-	var err error
-	switch f, ok := findings[action]; {
-	case action == "see":
-		s.seen = read
-	case action == "forget":
-		err = s.first.(keeper).Forget(context.Background(), read)
 	case ok:
-		err = s.first.(keeper).Resolve(context.Background(), read, f)
+		return s.first.(keeper).Resolve(context.Background(), s.seen, f)
+	case step == "forget":
+		return s.first.(keeper).Forget(context.Background(), s.seen)
 	default:
 		s.Fatalf("there is no step %q", step)
-	}
-	if !errors.Is(err, want) {
-		s.Errorf("after %q: %s: %v, want %v", s.done, action, err, want)
+		return nil
 	}
 }
 
