@@ -20,8 +20,8 @@ type Finding struct {
 	// Invoice is the invoice as JSON, which later calls return. It is optional, and needs Exists.
 	Invoice json.RawMessage
 
-	// Margin is how long a request may be in transit, at least a microsecond; 0 means 15 minutes. A finding that no invoice exists is
-	// accepted only if the order was read at least this long after SentUntil.
+	// Margin is how long a request may be in transit, at least a microsecond; 0 means 15 minutes. A finding that no
+	// invoice exists is accepted only if the order was read at least this long after SentUntil.
 	Margin time.Duration
 }
 

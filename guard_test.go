@@ -83,7 +83,8 @@ func forget(t *testing.T, g *gateway.MemoryGuard, id string) {
 	require.NoError(t, g.Forget(t.Context(), statusOf(t, g, "", id)))
 }
 
-// Calls with a merchant and calls without one do not mix: the same order would be sent twice. A free order is of no kind.
+// Calls with a merchant and calls without one do not mix: the same order would be sent twice. A free order is of no
+// kind.
 func TestMemoryGuard_kinds(t *testing.T) {
 	t.Parallel()
 	for _, outcome := range []gateway.Outcome{succeeded, unknown, notSent} {

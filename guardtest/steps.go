@@ -224,7 +224,7 @@ func (s *store) do(steps string) {
 		case "restart":
 			s.asked = s.another()
 		case "see":
-			s.seen = s.status(id)
+			s.see(id)
 		case "is":
 			state, known := s.look(s.asked, o)
 			o.Resubmit = state == gateway.OrderCreated || state == gateway.OrderInFlight
@@ -279,6 +279,13 @@ func (s *store) person(step string) error {
 		s.Fatalf("there is no step %q", step)
 		return nil
 	}
+}
+
+// see has a person read an order, a moment later.
+func (s *store) see(id string) {
+	s.Helper()
+	s.seen = s.status(id)
+	s.seen.ReadAt, s.seen.GuardReadAt = s.seen.ReadAt.Add(time.Second), s.seen.GuardReadAt.Add(time.Second)
 }
 
 // status reads an order.

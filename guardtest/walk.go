@@ -109,7 +109,7 @@ func (w *walker) ends(m *model, h holder, outcome string) {
 func (w *walker) looksUp(m *model, step string) {
 	w.Helper()
 	w.did(m, step)
-	w.seen = w.status(m.order.Request.OrderID)
+	w.see(m.order.Request.OrderID)
 	err := w.person(step)
 	var want error
 	if f, finds := findings[step]; finds {

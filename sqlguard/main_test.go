@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/internal/testing/mariadbtest"
@@ -259,12 +260,18 @@ func (g *Guard) order(t testing.TB, id string) gateway.OrderStatus {
 	return o
 }
 
-// unknown makes orders unknown, and reads them.
+// later is an order as if it was read a second later.
+func later(o gateway.OrderStatus) gateway.OrderStatus {
+	o.ReadAt, o.GuardReadAt = o.ReadAt.Add(time.Second), o.GuardReadAt.Add(time.Second)
+	return o
+}
+
+// unknown makes orders unknown, and reads them later.
 func (g *Guard) unknown(t testing.TB, ids ...string) (all []gateway.OrderStatus) {
 	t.Helper()
 	for _, id := range ids {
 		g.once(t, id, gateway.OutcomeUnknown)
-		all = append(all, g.order(t, id))
+		all = append(all, later(g.order(t, id)))
 	}
 	return all
 }

@@ -216,7 +216,7 @@ func TestMark(t *testing.T) {
 			t.Errorf("of a marked order nothing is known: %+v", marked)
 		}
 		wantError(t, g.Resolve(t.Context(), marked, absent), gateway.ErrTooEarly)
-		check(t, g.Resolve(t.Context(), marked, gateway.Finding{By: "anna", Margin: time.Microsecond}))
+		check(t, g.Resolve(t.Context(), later(marked), gateway.Finding{By: "anna", Margin: time.Microsecond}))
 		check(t, g.begins(t.Context(), forgotten))
 	})
 }
