@@ -42,8 +42,8 @@ var (
 	// ErrResponseTooLarge matches a [*TransportError] for a body of more than 8 MiB.
 	ErrResponseTooLarge = errors.New("gateway: response too large")
 
-	// ErrResponseMismatch matches a [*DecodeError] for a record whose identifier differs from the
-	// requested one.
+	// ErrResponseMismatch matches a [*DecodeError] for a record whose identifier, or whose coin, differs from
+	// the requested one.
 	ErrResponseMismatch = errors.New("gateway: another record than the requested one")
 
 	// ErrWithdrawalFailed matches the [*WaitError] of a withdrawal that is FAILED. Its Last is the withdrawal.
