@@ -192,7 +192,7 @@ func (c cut) call() (*network, call.Result) {
 		n.Violation("%v", err)
 	}
 	if c.used {
-		if _, err := client.CreateInvoice(ctx, call.Order("earlier")); err != nil {
+		if _, err := client.CreateInvoice(ctx, call.Order(earlier)); err != nil {
 			n.Violation("the earlier order: %v", err)
 		}
 		n.Reset()

@@ -79,6 +79,7 @@ const (
 	chunked  = ok200 + "Transfer-Encoding: chunked\r\n\r\n"
 	gzipped  = "Content-Encoding: gzip\r\n"
 	password = "hunter2-and-more"
+	earlier  = "earlier" // the order of an earlier call
 
 	small, large = 16 << 20, 160 << 20 // bytes that a call may allocate
 )
@@ -87,11 +88,11 @@ const (
 func TestFaults(t *testing.T) {
 	ended := context.DeadlineExceeded
 	busy := &net.DNSError{Err: "server misbehaving", Name: "localhost", IsTemporary: true}
-	refused := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+	nobody := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 	for _, f := range []fault{
 		{"there is none", func(*world) {}, done(1, 1), done(1, 1)},
 		{"looking up the host fails once", func(w *world) { w.failDials(1, busy) }, done(1, 2), done(1, 2)},
-		{"every connection is refused", func(w *world) { w.failDials(9, refused) }, lost(3, refused).arrived(0), unsent(3, refused)},
+		{"every connection is refused", func(w *world) { w.failDials(9, nobody) }, lost(3, nobody).arrived(0), unsent(3, nobody)},
 		{"the certificate is of an unknown authority", func(w *world) {
 			w.secure()
 			w.transport.TLSClientConfig.RootCAs = x509.NewCertPool()
@@ -112,9 +113,13 @@ func TestFaults(t *testing.T) {
 			})
 		}, end{}, unsure(nil)},
 		{"the response to another request comes first on a used connection", func(w *world) {
+			other := ok(call.Enveloped(strings.ReplaceAll(call.WithdrawalResult, call.WithdrawalID, "another")))
+			if w.isInvoice {
+				other = strings.Replace(ok(refused("no")), "200 OK", "400 Bad Request", 1)
+			}
 			w.used(func(p *peer) {
 				_, _ = p.reader.Peek(1)
-				p.send(ok(call.Enveloped(strings.ReplaceAll(call.WithdrawalResult, call.WithdrawalID, "another"))))
+				p.send(other)
 				p.request()
 			})
 		}, end{kind: garbled, is: gateway.ErrResponseMismatch, requests: 1}.over(1), done(1, 2)},
@@ -272,8 +277,14 @@ func (w *world) call() (r call.Result) {
 		w.Violation("%v", err)
 	}
 	if w.warms {
-		if _, err := client.Withdrawal(w.ctx, call.WithdrawalID); err != nil {
-			w.Violation("the read before: %v", err)
+		var err error
+		if w.isInvoice {
+			_, err = client.CreateInvoice(w.ctx, call.Order(earlier))
+		} else {
+			_, err = client.Withdrawal(w.ctx, call.WithdrawalID)
+		}
+		if err != nil {
+			w.Violation("the earlier call: %v", err)
 		}
 		synctest.Wait()
 		w.Reset()
@@ -330,11 +341,11 @@ func (w *world) first(do func(p *peer)) {
 	}
 }
 
-// used has a read use the first connection before the call. Then something else happens to it.
+// used has an earlier call of the same kind use the first connection. Then something else happens to it.
 func (w *world) used(then func(p *peer)) {
 	w.warms = true
 	w.first(func(p *peer) {
-		if p.request() && p.send(ok(call.Enveloped(call.WithdrawalResult))) {
+		if p.request() && p.send(ok(strings.ReplaceAll(w.body(), call.Target, earlier))) {
 			then(p)
 		}
 	})
