@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/gatewaytest"
 	"github.com/cryptogw/gateway/proof/internal/call"
 )
@@ -130,6 +131,11 @@ type attempted struct {
 	read   bool // the last of them has read something of the body
 	begun  time.Time
 	slept  bool // the process was suspended, or the guard failed
+
+	ending  time.Time       // when the guard was told the outcome for the first time
+	outcome gateway.Outcome // what it was told
+	lost    bool            // it could not record that
+	told    *gateway.Call   // the end of the call, as an observer has it; nil before it
 }
 
 type attemptedKey struct{}
@@ -140,8 +146,8 @@ func (a *attempted) attempt(n int) behavior { return a.Attempts[min(a.first+n, l
 // RoundTrip carries out the behavior of this attempt.
 func (w *world) RoundTrip(req *http.Request) (*http.Response, error) {
 	a, _ := req.Context().Value(attemptedKey{}).(*attempted)
-	b := a.attempt(a.sent)
-	a.sent++
+	var b behavior
+	w.change(func() { b, a.sent, a.read = a.attempt(a.sent), a.sent+1, false })
 	if req.URL.Host != call.Host || req.Method != http.MethodPost {
 		a.record.Violation("another request or host: %s %s", req.Method, req.URL.Host)
 		return nil, io.EOF
@@ -157,7 +163,7 @@ func (w *world) RoundTrip(req *http.Request) (*http.Response, error) {
 	var read []byte
 	if !b.Late {
 		read, _ = io.ReadAll(io.LimitReader(req.Body, int64(b.Read)))
-		a.read = len(read) > 0
+		w.change(func() { a.read = len(read) > 0 })
 	}
 	carry := func() {
 		if b.Rest || b.Late {
@@ -202,11 +208,7 @@ func (w *world) enter(a *attempted) (leave func()) {
 	w.Lock()
 	defer w.Unlock()
 	o := w.order(a.known())
-	leave = func() {
-		w.Lock()
-		defer w.Unlock()
-		o.inFlight--
-	}
+	leave = func() { w.change(func() { o.inFlight-- }) }
 	if o.inFlight++; o.inFlight > 1 {
 		w.note("two invoices for %s are in flight", a.known())
 	}
@@ -308,9 +310,10 @@ type account struct {
 	expired  []string  // the attempts whose lease is over, and which have not ended
 	ever     bool      // it was unknown once
 	held     bool      // a call was refused because it is
-	lost     bool      // the guard could not record an outcome of it
+	lost     int       // outcomes of it that the guard could not record
 	commits  []bool    // its invoices: whether each is for the other request
 	created  []bool    // those that a call returned, or a person found
+	left     bool      // one of them was created after its caller had left
 	result   string    // the invoice that was sent last
 
 	clicks  int  // under way
@@ -332,6 +335,7 @@ type world struct {
 	wrong    []string
 	late     sync.WaitGroup
 	left     sync.WaitGroup // calls that go on without their callers
+	open     int            // calls whose end no observer has
 }
 
 // order is the account of an order. The lock is held.
@@ -340,6 +344,13 @@ func (w *world) order(known string) *account {
 		w.orders[known] = &account{}
 	}
 	return w.orders[known]
+}
+
+// change changes the world, or what is under way in it.
+func (w *world) change(f func()) {
+	w.Lock()
+	defer w.Unlock()
+	f()
 }
 
 // note notes a violation. The lock is held.

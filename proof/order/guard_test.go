@@ -40,10 +40,10 @@ func (l *leases) expire() {
 		}
 		delete(l.held, attempt)
 		_, _ = l.MemoryGuard.End(context.Background(), h.order, gateway.OrderRecord{Outcome: gateway.OutcomeUnknown, Request: h.order.Request}) // it never fails
-		l.world.Lock()
-		o := l.world.order(known(h.order))
-		o.unknown, o.ever, o.expired = time.Now(), true, append(o.expired, attempt)
-		l.world.Unlock()
+		l.world.change(func() {
+			o := l.world.order(known(h.order))
+			o.unknown, o.ever, o.expired = time.Now(), true, append(o.expired, attempt)
+		})
 	}
 }
 
@@ -51,7 +51,7 @@ func (l *leases) expire() {
 func (l *leases) Begin(ctx context.Context, o gateway.Order) (gateway.Lease, error) {
 	a, _ := ctx.Value(attemptedKey{}).(*attempted)
 	if a.BeginFails {
-		a.slept = true
+		l.world.change(func() { a.slept = true })
 		return gateway.Lease{}, errDatabase
 	}
 	l.expire()
@@ -64,7 +64,7 @@ func (l *leases) Begin(ctx context.Context, o gateway.Order) (gateway.Lease, err
 	l.held[o.Attempt] = holding{o, answer.Expires}
 	l.mu.Unlock()
 	if a.Suspended > 0 {
-		a.slept = true
+		l.world.change(func() { a.slept = true })
 		_ = wait(context.Background(), a.Suspended)
 	}
 	return answer, nil
@@ -75,13 +75,18 @@ var errDatabase = errors.New("the database is down")
 // End implements [gateway.OrderGuard].
 func (l *leases) End(ctx context.Context, o gateway.Order, r gateway.OrderRecord) (gateway.OrderRecord, error) {
 	a, _ := ctx.Value(attemptedKey{}).(*attempted)
-	update := func(change func(*account)) {
-		l.world.Lock()
-		defer l.world.Unlock()
-		change(l.world.order(known(o)))
-	}
-	if a.EndFails {
-		update(func(c *account) { c.lost = true })
+	c, fails := (*account)(nil), false
+	l.world.change(func() {
+		c = l.world.order(known(o))
+		if a.ending.IsZero() {
+			a.ending, a.outcome = time.Now(), r.Outcome
+		}
+		if fails = time.Since(a.ending) < a.EndFails; fails && !a.lost {
+			a.lost = true
+			c.lost++
+		}
+	})
+	if fails {
 		return gateway.OrderRecord{}, errDatabase
 	}
 	l.expire()
@@ -89,13 +94,23 @@ func (l *leases) End(ctx context.Context, o gateway.Order, r gateway.OrderRecord
 	_, holds := l.held[o.Attempt]
 	delete(l.held, o.Attempt)
 	l.mu.Unlock()
-	if !holds && (r.Outcome == gateway.OutcomeNotSent || r.Outcome == gateway.OutcomeRejected) {
-		update(func(c *account) {
+	l.world.change(func() {
+		if !holds && (r.Outcome == gateway.OutcomeNotSent || r.Outcome == gateway.OutcomeRejected) {
 			c.expired = slices.DeleteFunc(c.expired, func(attempt string) bool { return attempt == o.Attempt })
 			if len(c.expired) == 0 && !c.doubted { // its lease was the only doubt
 				c.unknown = time.Time{}
 			}
-		})
-	}
+		}
+		if !a.lost {
+			return
+		}
+		a.lost = false
+		c.lost--
+		l.world.counts["outcomes recorded after an outage"]++
+		if r.Outcome == gateway.OutcomeSucceeded {
+			c.settle()
+			c.created = append(c.created, a.Other)
+		}
+	})
 	return l.MemoryGuard.End(ctx, o, r)
 }

@@ -51,7 +51,7 @@ type step struct {
 	Cancel     time.Duration // after the start; 0 for never
 	Deadline   time.Duration // after the start; 0 for none
 	BeginFails bool          // the guard cannot be asked
-	EndFails   bool          // the guard cannot record the outcome, as after a kill
+	EndFails   time.Duration // for how long the guard cannot record the outcome: as after a kill if it is for ever
 	Suspended  time.Duration // the process stands still when it has the lease
 	Attempts   []behavior    // of each attempt; the last is for all that follow
 }
@@ -128,7 +128,8 @@ func drawSchedule(t *rapid.T) schedule {
 			Attempts: behaviors.Draw(t, "behaviors"),
 		}
 		if s.Leases && one(t, 3, "the guard fails") {
-			next.BeginFails, next.EndFails = one(t, 4, "begin fails"), rapid.Bool().Draw(t, "end fails")
+			next.BeginFails = one(t, 4, "begin fails")
+			next.EndFails = rapid.SampledFrom([]time.Duration{0, 2 * time.Second, lease, forever}).Draw(t, "end fails")
 			next.Suspended = rapid.SampledFrom([]time.Duration{0, time.Second, lease, lease + time.Minute, 2 * lease}).Draw(t, "suspended")
 		}
 		return next
@@ -176,6 +177,7 @@ func (s schedule) run(how reading) (results []call.Result, w *world) {
 	}
 	options := []gateway.Option{
 		gateway.WithHTTPClient(&http.Client{Transport: w}), gateway.WithSuccessMessage("OK"), gateway.WithOrderGuard(guard),
+		gateway.WithObserver(gateway.Observer{Start: w.started, End: w.ended}),
 		gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: s.Attempts, InvoiceTimeout: s.Timeout, MaxRetryAfter: time.Second}),
 	}
 	if s.Idempotent {
@@ -197,6 +199,9 @@ func (s schedule) run(how reading) (results []call.Result, w *world) {
 	w.late.Wait()                               // each record is whole
 	_ = client.Shutdown(context.Background())   // until nothing is recorded any more
 	_ = wait(context.Background(), time.Minute) // until bodies are read that nobody waits for
+	if w.open != 0 {
+		w.note("%d calls have no end for observers", w.open)
+	}
 	for id, o := range w.orders {
 		if o.held && !o.ever {
 			w.note("%s was refused, although no outcome of it was ever unknown", id)
@@ -213,6 +218,23 @@ func (s schedule) run(how reading) (results []call.Result, w *world) {
 	return slices.Concat(all...), w
 }
 
+// started notes the Start of a call for observers.
+func (w *world) started(ctx context.Context, _ gateway.Call) context.Context {
+	w.change(func() { w.open++ })
+	return ctx
+}
+
+// ended notes the End of a call for observers, which each call has once.
+func (w *world) ended(ctx context.Context, c gateway.Call) {
+	w.Lock()
+	defer w.Unlock()
+	a, _ := ctx.Value(attemptedKey{}).(*attempted)
+	if w.open--; a.told != nil {
+		w.note("a call for %s has two ends", a.known())
+	}
+	a.told = &c
+}
+
 // mostTries is how often a merchant calls because it is safe to.
 const mostTries = 4
 
@@ -224,9 +246,7 @@ func (w *world) click(client *gateway.Client, s step, how reading) (results []ca
 	if s.Absent {
 		w.lookUp(s)
 	}
-	w.Lock()
-	w.order(s.known()).clicks++
-	w.Unlock()
+	w.change(func() { w.order(s.known()).clicks++ })
 	first, cancels := 0, false
 	for n := 0; n < mostTries; n++ {
 		r, sent := w.call(client, s, first)
@@ -254,6 +274,9 @@ func (w *world) click(client *gateway.Client, s step, how reading) (results []ca
 	}
 	return results
 }
+
+// forever is longer than a client tries to record an outcome.
+const forever = 2 * time.Hour
 
 // transit is how long a request may be in transit.
 const transit = time.Second
@@ -320,8 +343,8 @@ func (w *world) call(client *gateway.Client, s step, first int) (r call.Result, 
 	if o.calls++; o.calls > 1 {
 		o.met++
 	}
-	shown := slices.Contains(o.created, s.Other) && o.unknown.IsZero() && !o.lost
-	isFree, met := o.calls == 1 && o.unknown.IsZero() && len(o.created) == 0 && !o.lost && !s.Invalid, o.met
+	shown := slices.Contains(o.created, s.Other) && o.unknown.IsZero() && o.lost == 0
+	isFree, met := o.calls == 1 && o.unknown.IsZero() && len(o.created) == 0 && o.lost == 0 && !s.Invalid, o.met
 	w.Unlock()
 	r = call.Send(ctx, client, request, a.record, opts...)
 	if took, most := time.Since(a.begun), w.longest(s); took > most {
@@ -330,13 +353,14 @@ func (w *world) call(client *gateway.Client, s step, first int) (r call.Result, 
 	isLeft := errors.Is(r.Err, gateway.ErrStillSending)
 	w.Lock()
 	defer w.Unlock()
-	if goesOn := s.Deadline > 0 && r.Outcome() == gateway.OutcomeUnknown && gateway.SafeToRetry(r.Err) && !errors.Is(r.Err, gateway.ErrOrderInFlight); goesOn {
-		w.left.Go(func() { w.follow(o, s, isLeft) })
+	isJoined := errors.Is(r.Err, gateway.ErrOrderInFlight)
+	if s.Deadline > 0 && r.Outcome() == gateway.OutcomeUnknown && gateway.SafeToRetry(r.Err) && !isJoined { // it may go on
+		w.left.Go(func() { w.follow(o, a, isLeft, func() bool { return isFree && o.met == met && !a.slept }) })
 	} else {
 		o.calls--
 	}
 	r.Result, r.Repeatable = o.result, w.Idempotent
-	if o.lost && r.Replayed() {
+	if o.lost > 0 && r.Replayed() {
 		r.Result = string(r.Invoice.Raw) // the client may know more than the guard
 	}
 	outlasted := s.Deadline == 0 && a.sent == 1 && a.read // a cancelled context does not cut an invoice that is being sent
@@ -353,6 +377,9 @@ func (w *world) call(client *gateway.Client, s step, first int) (r call.Result, 
 		if r.Replayed() {
 			w.counts["invoices replayed"]++
 		}
+		if o.left {
+			w.counts["invoices shown after their caller had left"]++
+		}
 		if !r.Replayed() {
 			o.created = append(o.created, s.Other)
 		} else if slices.Contains(o.created, !s.Other) {
@@ -366,54 +393,57 @@ func (w *world) call(client *gateway.Client, s step, first int) (r call.Result, 
 	if isLeft {
 		return r, a.sent
 	}
-	knowsMore := o.lost && r.Outcome() == gateway.OutcomeConflict // the client than the guard
+	knowsMore := o.lost > 0 && r.Outcome() == gateway.OutcomeConflict // the client than the guard
 	if !o.unknown.IsZero() && o.unknown.Before(a.begun) && r.Outcome() != gateway.OutcomeUnknown && !knowsMore {
 		a.record.Violation("the outcome of the order was unknown before, and is %v", r.Outcome())
 	}
 	if r.Outcome() == gateway.OutcomeConflict && (a.sent > 0 || slices.Contains(o.created, s.Other) && !s.Invalid || len(o.commits) == 0) {
 		a.record.Violation("a conflict of an order that was sent, has no invoice, or has it for this request")
 	}
-	if (errors.Is(r.Err, gateway.ErrOrderInFlight) || isUnknown && unknown.Replayed && !w.Idempotent || r.Replayed()) && a.sent > 0 {
+	if (isJoined || isUnknown && unknown.Replayed && !w.Idempotent || r.Replayed()) && a.sent > 0 {
 		a.record.Violation("held back by the guard after it was sent")
 	}
 	return r, a.sent
 }
 
-// follow waits for the end of what goes on after its caller has left at a deadline: the guard gets the outcome.
-func (w *world) follow(o *account, s step, isSent bool) {
-	_ = wait(context.Background(), s.Suspended) // the guard itself is held up
+// follow waits for the end of what goes on after its caller has left at a deadline: the guard gets the outcome, which is
+// that of what came.
+func (w *world) follow(o *account, a *attempted, isSent bool, isAlone func() bool) {
+	_ = wait(context.Background(), a.Suspended) // the guard itself is held up
 	has := gateway.OrderStatus{State: gateway.OrderInFlight}
 	for has.State == gateway.OrderInFlight {
 		_ = wait(context.Background(), 10*time.Millisecond)
 		w.guard.expire()
-		has, _ = w.guard.Order(context.Background(), s.merchant(), s.orderID())
+		has, _ = w.guard.Order(context.Background(), a.merchant(), a.orderID())
 	}
 	w.Lock()
 	defer w.Unlock()
 	o.calls--
-	has, _ = w.guard.Order(context.Background(), s.merchant(), s.orderID()) // a person may have looked it up since
-	switch {
-	case !isSent:
-	case has.State == gateway.OrderCreated:
+	if !isSent {
+		return
+	}
+	w.counts["callers who left while their invoice was sent"]++
+	has, _ = w.guard.Order(context.Background(), a.merchant(), a.orderID()) // a person may have looked it up since
+	switch has.State {
+	case gateway.OrderCreated:
 		o.settle()
-		o.created = append(o.created, s.Other)
-	case has.State == gateway.OrderUnknown:
+		o.created, o.left = append(o.created, a.Other), true
+	case gateway.OrderUnknown:
 		o.unknown, o.ever, o.doubted = time.Now(), true, true
+	}
+	if want, certain := w.came(a); certain && isAlone() && (a.told.Outcome != want || !a.ending.IsZero() && a.outcome != want) {
+		w.note("the end of %s is %v, recorded as %v, after its caller has left, and is %v by what came", a.known(), a.told.Outcome, a.outcome, want)
 	}
 }
 
-// checkAlone checks a call that runs alone, for an order that has no invoice that may exist: it is
-// sent, whatever becomes of other orders. The response decides the outcome, which is unknown
-// only if that was lost. A success takes its own time, and waits for no other order.
-func (w *world) checkAlone(r call.Result, a *attempted, isCancelled bool) {
-	if a.sent == 0 {
-		a.record.Violation("held back, although nothing is known of the order")
-	}
-	want := gateway.OutcomeNotSent
+// came returns the outcome of a call that runs alone, for an order that has no invoice that may exist: it is sent,
+// whatever becomes of other orders, and the responses decide the outcome. It is certain if these arrive.
+func (w *world) came(a *attempted) (want gateway.Outcome, certain bool) {
+	want = gateway.OutcomeNotSent
 	for n := range a.sent {
 		switch b := a.attempt(n); {
 		case !b.arrives(w.Timeout):
-			return
+			return 0, false
 		case b.creates():
 			want = gateway.OutcomeSucceeded
 		case b.refuses() && want != gateway.OutcomeUnknown:
@@ -421,6 +451,18 @@ func (w *world) checkAlone(r call.Result, a *attempted, isCancelled bool) {
 		default:
 			want = gateway.OutcomeUnknown
 		}
+	}
+	return want, true
+}
+
+// checkAlone checks the end of a call that runs alone. A success takes its own time, and waits for no other order.
+func (w *world) checkAlone(r call.Result, a *attempted, isCancelled bool) {
+	if a.sent == 0 {
+		a.record.Violation("held back, although nothing is known of the order")
+	}
+	want, certain := w.came(a)
+	if !certain {
+		return
 	}
 	w.counts["calls alone for an order, whose outcome is what came"]++
 	if isCancelled {
@@ -478,7 +520,7 @@ func TestRapid(t *testing.T) {
 		}
 	})
 	t.Logf("rapid: %v; %v", all, counts)
-	assert.Len(t, counts, 5, "each of these happens")
+	assert.Len(t, counts, 8, "each of these happens")
 	for outcome := gateway.OutcomeUnknown; outcome <= gateway.OutcomeConflict; outcome++ {
 		assert.NotZero(t, all.Count(outcome), "no call ended as %v", outcome)
 	}

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -177,6 +178,7 @@ func (c cut) call() (*network, call.Result) {
 	base, transport := c.connect(n)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	var guard gateway.MemoryGuard
 	caller, policy, most := &http.Client{Transport: transport}, gateway.RetryPolicy{InvoiceTimeout: patient}, 3*patient+time.Second
 	switch c.ends {
 	case callerDeadline:
@@ -187,7 +189,7 @@ func (c cut) call() (*network, call.Result) {
 	case clientTimeout:
 		caller.Timeout, policy.InvoiceTimeout = short, 0
 	}
-	client, err := gateway.New(base+"/merchant", canary, gateway.WithHTTPClient(caller), gateway.WithRetry(policy))
+	client, err := gateway.New(base+"/merchant", canary, gateway.WithHTTPClient(caller), gateway.WithRetry(policy), gateway.WithOrderGuard(&guard))
 	if err != nil {
 		n.Violation("%v", err)
 	}
@@ -214,7 +216,22 @@ func (c cut) call() (*network, call.Result) {
 	}
 	cancel()
 	n.settle(client, transport)
+	if has, _ := guard.Order(context.Background(), "", call.Target); !agree(has.State, r) {
+		n.Violation("the guard has an order that is %v", has.State)
+	}
 	return n, r
+}
+
+// agree reports whether a guard agrees with how a call ended. An invoice that is still being sent has an end by now.
+func agree(state gateway.OrderState, r call.Result) bool {
+	switch r.Outcome() {
+	case gateway.OutcomeSucceeded:
+		return state == gateway.OrderCreated
+	case gateway.OutcomeNotSent:
+		return state == gateway.OrderFree
+	default:
+		return state == gateway.OrderUnknown || state == gateway.OrderCreated && errors.Is(r.Err, gateway.ErrStillSending) && r.Record.Seen().Commits == 1
+	}
 }
 
 // connect makes every invoice be created, and returns the base of its URL and a caller's transport that leads there.
