@@ -148,6 +148,7 @@ func (s *step) orderID() string {
 
 // key is the key of the merchant, and merchant the name.
 func (s *step) key() string { return [...]string{canary, canary + "-1", canary + "-2"}[s.Merchant] }
+
 func (s *step) merchant() string {
 	return [...]string{"merchant 0", "merchant 1", "merchant 2"}[s.Merchant]
 }

@@ -42,6 +42,7 @@ type end struct {
 	requests int    // that arrived as a whole
 	conns    int    // that were dialed; 0 is not checked
 	exists   bool   // an invoice that is not known to the client
+	later    string // the kind of the same call later, if the caller has left at a deadline
 }
 
 const (
@@ -73,6 +74,8 @@ func unsent(attempts int, is error) end {
 func (e end) at(status int) end  { e.status = status; return e }
 func (e end) over(conns int) end { e.conns = conns; return e }
 func (e end) arrived(n int) end  { e.requests = n; return e }
+
+func (e end) thenLater(kind string) end { e.later = kind; return e }
 
 const (
 	ok200    = "HTTP/1.1 200 OK\r\n"
@@ -129,7 +132,11 @@ func TestFaults(t *testing.T) {
 		{"the caller's deadline passes while he waits", func(w *world) {
 			w.ctx, w.cancel = context.WithTimeout(w.ctx, short)
 			w.each(func(p *peer) { w.commit(); <-w.over })
-		}, lost(1, ended), unsure(ended)},
+		}, lost(1, ended), unsure(ended).thenLater(unknown)},
+		{"the response comes after the caller's deadline", func(w *world) {
+			w.ctx, w.cancel = context.WithTimeout(w.ctx, short)
+			w.each(func(p *peer) { w.commit(); time.Sleep(2 * short); p.send(ok(w.body())) })
+		}, lost(1, ended), unsure(ended).thenLater(success)},
 
 		{"101 to a request that asked for no upgrade", answers("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n"), lost(1, nil).at(101), unsure(nil).at(101)},
 		{"an informational response comes first", func(w *world) {
@@ -223,6 +230,11 @@ func (f fault) meet(t *testing.T, invoice, middleware bool, want end) {
 		err = lost.Cause
 	}
 	assert.True(t, want.is == nil || errors.Is(err, want.is), "%v", err)
+	if assert.Equal(t, want.later != "", errors.Is(err, gateway.ErrStillSending)); want.later != "" {
+		again, err := w.client.CreateInvoice(t.Context(), call.Order(call.Target))
+		assert.Equal(t, want.later, kindOf(err, true), "%v", err)
+		assert.True(t, err != nil || again.Replayed)
+	}
 	if failure, ok := errors.AsType[*gateway.TransportError](err); ok {
 		assert.Equal(t, want.status, failure.LastStatus)
 		assert.True(t, want.attempts == 0 || want.attempts == failure.Attempts, "%d attempts: %v", failure.Attempts, failure)
@@ -254,8 +266,9 @@ type world struct {
 	warms     bool   // a read before the call leaves an idle connection
 	memory    uint64 // bytes that the call may allocate; 0 is not checked
 
-	read *gateway.Withdrawal
-	cost uint64
+	client *gateway.Client
+	read   *gateway.Withdrawal
+	cost   uint64
 }
 
 func newWorld(t *testing.T, isInvoice bool) *world {
@@ -272,16 +285,15 @@ func (w *world) call() (r call.Result) {
 	if w.trip != nil {
 		caller.Transport = w.trip
 	}
-	client, err := gateway.New(w.base+"/merchant", canary, append(w.options, gateway.WithHTTPClient(caller))...)
-	if err != nil {
+	var err error
+	if w.client, err = gateway.New(w.base+"/merchant", canary, append(w.options, gateway.WithHTTPClient(caller))...); err != nil {
 		w.Violation("%v", err)
 	}
 	if w.warms {
-		var err error
 		if w.isInvoice {
-			_, err = client.CreateInvoice(w.ctx, call.Order(earlier))
+			_, err = w.client.CreateInvoice(w.ctx, call.Order(earlier))
 		} else {
-			_, err = client.Withdrawal(w.ctx, call.WithdrawalID)
+			_, err = w.client.Withdrawal(w.ctx, call.WithdrawalID)
 		}
 		if err != nil {
 			w.Violation("the earlier call: %v", err)
@@ -292,16 +304,16 @@ func (w *world) call() (r call.Result) {
 	began := time.Now()
 	w.cost = measure.Allocated(func() {
 		if w.isInvoice {
-			r = call.Create(w.ctx, client, call.Target, &w.Record)
+			r = call.Create(w.ctx, w.client, call.Target, &w.Record)
 		} else {
-			w.read, r.Err = client.Withdrawal(w.ctx, call.WithdrawalID)
+			w.read, r.Err = w.client.Withdrawal(w.ctx, call.WithdrawalID)
 		}
 	})
 	if took := time.Since(began); took > 3*time.Minute+5*time.Second {
 		w.Violation("it took %v", took)
 	}
 	w.cancel()
-	w.settle(client, w.transport)
+	w.settle(w.client, w.transport)
 	return r
 }
 
