@@ -29,7 +29,7 @@ func (g *Guard) Migrate(ctx context.Context) error {
 		err = g.checkKind(ctx)
 	}
 	if err != nil {
-		return fmt.Errorf("sqlguard: migrating the table: %w", explained(err))
+		return fmt.Errorf("sqlguard: migrating the table: %w", advised(err))
 	}
 	return nil
 }
@@ -149,7 +149,7 @@ func (g *Guard) Check(ctx context.Context) error {
 		err = g.tryToWrite(ctx)
 	}
 	if err != nil {
-		return fmt.Errorf("sqlguard: check: %w", explained(err))
+		return fmt.Errorf("sqlguard: check: %w", advised(err))
 	}
 	return nil
 }

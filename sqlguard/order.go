@@ -56,7 +56,7 @@ func (g *Guard) Pending(ctx context.Context, q gateway.PendingQuery) ([]gateway.
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("sqlguard: pending orders: %w", explained(err))
+		return nil, fmt.Errorf("sqlguard: pending orders: %w", advised(err))
 	}
 	return all, nil
 }
@@ -73,7 +73,7 @@ func (g *Guard) PendingSummary(ctx context.Context) (PendingSummary, error) {
 	var s PendingSummary
 	var oldest int64
 	if err := g.db.QueryRowContext(ctx, g.queries.pendingSummary).Scan(&s.Count, &oldest); err != nil {
-		return PendingSummary{}, fmt.Errorf("sqlguard: pending orders: %w", explained(err))
+		return PendingSummary{}, fmt.Errorf("sqlguard: pending orders: %w", advised(err))
 	}
 	s.Oldest = orders.TimeAt(oldest)
 	return s, nil

@@ -28,7 +28,7 @@ func (g *Guard) Prune(ctx context.Context, age time.Duration) (int, error) {
 	}
 	pruned, err := g.prune(ctx, age)
 	if err != nil {
-		return pruned, fmt.Errorf("sqlguard: pruning: %w", explained(err))
+		return pruned, fmt.Errorf("sqlguard: pruning: %w", advised(err))
 	}
 	return pruned, nil
 }
@@ -43,7 +43,7 @@ func (g *Guard) Prunable(ctx context.Context, age time.Duration) (count int, err
 		err = g.db.QueryRowContext(ctx, g.queries.prunable, now-age.Microseconds()).Scan(&count)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("sqlguard: what can be pruned: %w", explained(err))
+		return 0, fmt.Errorf("sqlguard: what can be pruned: %w", advised(err))
 	}
 	return count, nil
 }

@@ -70,7 +70,7 @@ func (g *Guard) ResolveAll(ctx context.Context, all []Resolution) error {
 	if _, refused := errors.AsType[*RefusedError](err); refused || err == nil {
 		return err
 	}
-	return fmt.Errorf("sqlguard: resolving %d orders: %w", len(all), explained(err))
+	return fmt.Errorf("sqlguard: resolving %d orders: %w", len(all), advised(err))
 }
 
 // CheckAll returns the error with which ResolveAll would refuse the findings now, and changes nothing.
@@ -253,7 +253,7 @@ func (g *Guard) Mark(ctx context.Context, all []gateway.OrderStatus) (marked int
 			return changes, err
 		})
 		if err != nil {
-			return marked, fmt.Errorf("sqlguard: marking orders: %w", explained(err))
+			return marked, fmt.Errorf("sqlguard: marking orders: %w", advised(err))
 		}
 		marked += count
 	}
@@ -267,7 +267,7 @@ func (g *Guard) CheckMark(ctx context.Context, all []gateway.OrderStatus) (marke
 	}
 	changes, err := g.marks(ctx, all)
 	if err != nil {
-		return 0, fmt.Errorf("sqlguard: marking orders: %w", explained(err))
+		return 0, fmt.Errorf("sqlguard: marking orders: %w", advised(err))
 	}
 	return len(changes), nil
 }
@@ -275,7 +275,7 @@ func (g *Guard) CheckMark(ctx context.Context, all []gateway.OrderStatus) (marke
 // checkMarks returns why orders must not be marked.
 func (g *Guard) checkMarks(ctx context.Context, all []gateway.OrderStatus) error {
 	if err := g.checkKind(ctx); err != nil {
-		return fmt.Errorf("sqlguard: marking orders: %w", explained(err))
+		return fmt.Errorf("sqlguard: marking orders: %w", advised(err))
 	}
 	var refusals []error
 	for i, o := range all {

@@ -50,7 +50,7 @@ func (k key) check() error {
 }
 
 func (k key) error(err error) error {
-	err = explained(err)
+	err = advised(err)
 	if k.merchant != "" {
 		return fmt.Errorf("sqlguard: order %q of merchant %q: %w", k.order, k.merchant, err)
 	}
@@ -316,8 +316,8 @@ func readRows(rows *sql.Rows, failure error, scan func() error) (err error) {
 	return rows.Err()
 }
 
-// explained says what to do about a table or a column that does not exist, a prepared statement or an encoding.
-func explained(err error) error {
+// advised says in an error what to do about a table or a column that does not exist, a prepared statement or an encoding.
+func advised(err error) error {
 	if err == nil {
 		return nil
 	}
