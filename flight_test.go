@@ -358,8 +358,11 @@ func TestFlight_join(t *testing.T) {
 	}{
 		{"a success is replayed", goodTrip, nil, succeeded, 1, 1},
 		{"an unknown outcome is replayed", busy, nil, unknown, 1, 1},
-		{"an unknown outcome is replayed, although the next call would send the order again", busy,
-			[]gateway.Option{gateway.WithIdempotentOrders(), once()}, unknown, 1, 1},
+		{
+			"an unknown outcome is replayed, although the next call would send the order again", busy,
+			[]gateway.Option{gateway.WithIdempotentOrders(), once()},
+			unknown, 1, 1,
+		},
 		{"after a refusal each call sends", statusTrip(422, refused("No.")), nil, rejected, 21, 21},
 		{"if nothing was sent each call tries", errorTrip(errBreaker), nil, notSent, 21, 21},
 	} {
