@@ -85,7 +85,9 @@ func (s *shop) pay(w http.ResponseWriter, r *http.Request, o order) error {
 		if s.demo != nil && r.PostFormValue("lose") != "" {
 			s.demo.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultCommitThenDrop())
 		}
-		_, err = s.client.CreateInvoice(r.Context(), request) // which a buyer who closes the page does not cut off
+		ctx, cancel := context.WithTimeout(r.Context(), s.patience) // ends the wait, not the invoice: the page asks again
+		defer cancel()
+		_, err = s.client.CreateInvoice(ctx, request)
 		s.logger.InfoContext(r.Context(), "invoice", "order", o.ID, "outcome", gateway.OutcomeOf(err), "error", err)
 	}
 	return redirect(w, r, "/orders/"+o.ID)

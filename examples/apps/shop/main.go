@@ -34,7 +34,7 @@ func main() {
 
 // run starts the shop and shuts it down when ctx ends.
 func run(ctx context.Context, stdout, stderr io.Writer) error {
-	cfg := config{password: os.Getenv("SHOP_PASSWORD"), margin: 15 * time.Minute, ratesTTL: 5 * time.Second, maxStale: 30 * time.Second}
+	cfg := config{password: os.Getenv("SHOP_PASSWORD"), margin: 15 * time.Minute, ratesTTL: 5 * time.Second, maxStale: 30 * time.Second, patience: 5 * time.Second}
 	if len(cfg.password) < 12 {
 		return errors.New("SHOP_PASSWORD must hold the password of the merchant's pages, at least 12 characters")
 	}

@@ -83,7 +83,11 @@ func (s *shop) showOrder(w http.ResponseWriter, r *http.Request, o order) error 
 		"sending": "Your order is being sent", "unknown": "We are checking your order", "pay": "Pay your order", "nodetails": "Your order is saved",
 		"late": "The time to pay is over", "expired": "This order has ended", "paid": "Your payment has arrived",
 	}[page.View]
-	return s.render(w, r, http.StatusOK, "order", title, page)
+	code := http.StatusOK
+	if page.View == "sending" || page.View == "unknown" {
+		code = http.StatusAccepted
+	}
+	return s.render(w, r, code, "order", title, page)
 }
 
 func newOrderPage(o order, status gateway.OrderStatus) orderPage {

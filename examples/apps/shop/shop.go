@@ -41,9 +41,10 @@ type config struct {
 	margin   time.Duration // after an invoice was sent; before it has passed, nobody can find that there is none
 	ratesTTL time.Duration // how long exchange rates are kept
 	maxStale time.Duration // how old they may be to fix an amount
+	patience time.Duration // how long a page waits for its invoice
 }
 
-// retry bounds the calls to the gateway, so that a page waits at most a minute for its invoice.
+// retry bounds the calls to the gateway.
 var retry = gateway.RetryPolicy{
 	MaxAttempts: 3, MaxDelay: 2 * time.Second, MaxRetryAfter: 2 * time.Second,
 	AttemptTimeout: 5 * time.Second, InvoiceTimeout: 15 * time.Second,
@@ -107,7 +108,7 @@ func (s *shop) handler() http.Handler {
 // A handler is an HTTP handler that may fail. It fails before it writes anything.
 type handler func(http.ResponseWriter, *http.Request) error
 
-// page returns an HTTP handler that shows an error as a page. It sets no deadline, which would cut an invoice that is being sent.
+// page returns an HTTP handler that shows an error as a page.
 func (s *shop) page(h handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range headers {

@@ -35,6 +35,7 @@ type harness struct {
 	gw               *gatewaytest.Server
 	file             string
 	margin, maxStale time.Duration
+	patience         time.Duration
 }
 
 func newHarness(t *testing.T) *harness {
@@ -42,7 +43,7 @@ func newHarness(t *testing.T) *harness {
 	gw := gatewaytest.NewMemoryServer()
 	t.Cleanup(gw.Close)
 	gw.SetResult(gatewaytest.OpCreateInvoice, `{"orderId":"{{orderId}}","address":"invented-address","amount":"{{amount}}","expiresAt":"2999-12-31T23:59:59Z"}`)
-	return &harness{t, gw, filepath.Join(t.TempDir(), "shop.db"), time.Nanosecond, time.Minute}
+	return &harness{t, gw, filepath.Join(t.TempDir(), "shop.db"), time.Nanosecond, time.Minute, time.Minute}
 }
 
 // open starts a shop over the file, and returns its URL.
@@ -50,12 +51,13 @@ func (h *harness) open() (server string, s *shop) {
 	h.t.Helper()
 	db, err := openDatabase(h.file, io.Discard)
 	require.NoError(h.t, err)
-	cfg := config{password: testPassword, margin: h.margin, ratesTTL: time.Nanosecond, maxStale: h.maxStale}
+	cfg := config{password: testPassword, margin: h.margin, ratesTTL: time.Nanosecond, maxStale: h.maxStale, patience: h.patience}
 	s, err = newShop(h.t.Context(), cfg, connectTo(h.gw), db, slog.New(slog.DiscardHandler))
 	require.NoError(h.t, err)
 	web := httptest.NewServer(s.handler())
 	h.t.Cleanup(func() {
 		web.Close()
+		assert.NoError(h.t, s.client.Shutdown(context.Background()))
 		assert.NoError(h.t, db.Close())
 	})
 	return web.URL, s
@@ -173,6 +175,23 @@ func TestPurchase(t *testing.T) {
 	}
 }
 
+// A page does not wait for a gateway that takes long. It asks again, and the order is sent once.
+func TestPurchase_slow(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	h.patience = 100 * time.Millisecond
+	server, _ := h.open()
+	order := h.order(server, "mug")
+	h.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultStall())
+	for range 2 {
+		p := h.pay(order, "BTC")
+		assert.Equal(t, "Your order is being sent", p.heading())
+		assert.Equal(t, http.StatusAccepted, p.status)
+	}
+	h.gw.Close() // the response is lost
+	assert.Equal(t, 1, h.sent())
+}
+
 // The invoice has the rate of the click, and keeps it.
 func TestPurchase_rateMoves(t *testing.T) {
 	t.Parallel()
@@ -288,7 +307,7 @@ func TestDemo(t *testing.T) {
 	}
 	_, demo := openGateway()
 	defer demo.Close()
-	h := &harness{t, demo, filepath.Join(t.TempDir(), "demo.db"), time.Nanosecond, time.Minute}
+	h := &harness{t, demo, filepath.Join(t.TempDir(), "demo.db"), time.Nanosecond, time.Minute, time.Minute}
 	server, s := h.open()
 	s.demo = demo
 	lost := h.order(server, "mug")
