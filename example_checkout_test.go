@@ -2,11 +2,14 @@ package gateway_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"time"
 
 	"github.com/shopspring/decimal"
 
@@ -28,35 +31,63 @@ func (s *shop) pay(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	invoice, err := s.client.CreateInvoice(r.Context(), gateway.InvoiceRequest{OrderID: id, Price: price, Amount: price})
-	if conflict, ok := errors.AsType[*gateway.OrderConflictError](err); ok {
-		invoice = conflict.Invoice // the order already has this one, for another price
+	ctx, cancel := context.WithTimeout(r.Context(), 10*time.Second) // ends the wait, not the invoice
+	defer cancel()
+	invoice, err := s.client.CreateInvoice(ctx, gateway.InvoiceRequest{OrderID: id, Price: price, Amount: price})
+	conflict, isConflict := errors.AsType[*gateway.OrderConflictError](err)
+	if isConflict && !slices.Contains(conflict.Differs, "price") {
+		invoice, err = conflict.Invoice, nil // the order has this one
 	}
 	switch outcome := gateway.OutcomeOf(err); {
-	case invoice != nil && len(invoice.Raw) > 0:
+	case err == nil && invoice != nil && invoice.Details != nil:
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(invoice.Raw)
-	case gateway.SafeToRetry(err):
-		http.Error(w, "We are still working on your order. Please try again in a moment.", http.StatusServiceUnavailable)
-	case outcome == gateway.OutcomeNotSent, outcome == gateway.OutcomeRejected:
-		log.Print("no invoice was created: ", err)
-		http.Error(w, "This order cannot be paid at the moment.", http.StatusBadGateway)
-	default: // an invoice may exist, or exists without its text
-		log.Printf("look order %q up at the gateway: %v", id, err)
+		_ = json.NewEncoder(w).Encode(invoice.Details) // which WithInvoiceDecoder reads
+	case err == nil:
+		http.Error(w, "Your order is saved. We will write to you how to pay.", http.StatusOK)
+	case outcome == gateway.OutcomeUnknown && gateway.SafeToRetry(err): // it is being sent: the page asks again
+		http.Error(w, "We are preparing your payment.", http.StatusAccepted)
+	case outcome == gateway.OutcomeUnknown:
 		http.Error(w, "We are checking your payment. Do not order again: we will write to you.", http.StatusAccepted)
+	case isConflict:
+		http.Error(w, "This order was placed at another price. Please start a new order.", http.StatusConflict)
+	case errors.Is(err, gateway.ErrInvalidArgument):
+		http.Error(w, "Payments are not available.", http.StatusInternalServerError)
+	case outcome == gateway.OutcomeNotSent, gateway.SafeToRetry(err), isOurs(err):
+		w.Header().Set("Retry-After", "30")
+		http.Error(w, "Payments are not available now. Please try again later.", http.StatusServiceUnavailable)
+	default:
+		http.Error(w, "This order cannot be paid.", http.StatusUnprocessableEntity)
+	}
+	if err != nil {
+		log.Printf("order %q: %v", id, err)
 	}
 }
 
-// A handler that shows the invoice, and tells the buyer the truth when there is none to show.
+// isOurs reports whether a refusal is about the shop's key or base URL, and not about the order.
+func isOurs(err error) bool {
+	refusal, ok := errors.AsType[*gateway.APIError](err)
+	return errors.Is(err, gateway.ErrRedirect) ||
+		ok && slices.Contains([]int{401, 402, 403, 404, 405, 407}, refusal.StatusCode)
+}
+
+// readDetails reads the response of your gateway: its operator names the members.
+func readDetails(result json.RawMessage) (d gateway.InvoiceDetails, err error) {
+	var of struct{ ID, Address string }
+	err = json.Unmarshal(result, &of)
+	d.ID, d.Address = of.ID, of.Address
+	return d, err
+}
+
+// A handler that shows how to pay, and tells the buyer the truth when there is nothing to show.
 func Example_checkout() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
 	prices := map[string]decimal.Decimal{}
-	for _, id := range []string{"A-17", "A-18", "A-19"} {
+	for _, id := range []string{"A-17", "A-18", "A-19", "A-20"} {
 		prices[id] = decimal.RequireFromString("10.50")
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /orders/{order}/pay", (&shop{connect(gw), prices}).pay)
+	mux.HandleFunc("POST /orders/{order}/pay", (&shop{connect(gw, gateway.WithInvoiceDecoder(readDetails)), prices}).pay)
 	click := func(order string) {
 		w := httptest.NewRecorder()
 		mux.ServeHTTP(w, httptest.NewRequestWithContext(context.Background(), http.MethodPost, "/orders/"+order+"/pay", nil))
@@ -65,15 +96,21 @@ func Example_checkout() {
 
 	click("A-17")
 	click("A-17")
+	prices["A-17"] = decimal.RequireFromString("11.00")
+	click("A-17")
 	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultCommitThenDrop()) // the response is lost
 	click("A-18")
 	click("A-18")
 	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultRefuse(422, "amount is too small"))
 	click("A-19")
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultRefuse(401, "the key was revoked"))
+	click("A-20")
 	// Output:
 	// A-17 200 invoices: 1
 	// A-17 200 invoices: 1
+	// A-17 409 invoices: 1
 	// A-18 202 invoices: 1
 	// A-18 202 invoices: 1
-	// A-19 502 invoices: 0
+	// A-19 422 invoices: 0
+	// A-20 503 invoices: 0
 }

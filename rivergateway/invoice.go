@@ -219,7 +219,7 @@ func mayPass(outcome gateway.Outcome, err error) bool {
 // isAboutSetUp reports whether a refusal is not about the order, but about the credentials, the base URL or a proxy.
 func isAboutSetUp(err error) bool {
 	refusal, ok := errors.AsType[*gateway.APIError](err)
-	return errors.Is(err, gateway.ErrRedirect) || ok && (refusal.StatusCode >= 401 && refusal.StatusCode <= 405 || refusal.StatusCode == 407)
+	return errors.Is(err, gateway.ErrRedirect) || ok && slices.Contains([]int{401, 402, 403, 404, 405, 407}, refusal.StatusCode)
 }
 
 func (w *invoiceWorker) end(ctx context.Context, job *river.Job[invoiceArgs], r InvoiceResult) error {

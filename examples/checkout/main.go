@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -34,7 +35,7 @@ func main() {
 
 // run serves buyers until ctx ends. It then waits for the invoices that are being sent.
 func run(ctx context.Context) error {
-	client, err := gateway.FromEnv()
+	client, err := gateway.FromEnv(gateway.WithInvoiceDecoder(readDetails))
 	if err != nil {
 		return err
 	}
@@ -55,19 +56,31 @@ func run(ctx context.Context) error {
 	return <-stopped
 }
 
+// readDetails reads an invoice of your gateway. Its operator names the members.
+func readDetails(result json.RawMessage) (gateway.InvoiceDetails, error) {
+	var members struct {
+		ID      string          `json:"id"`
+		Address string          `json:"address"`
+		Amount  decimal.Decimal `json:"amount"`
+	}
+	err := json.Unmarshal(result, &members)
+	return gateway.InvoiceDetails{ID: members.ID, Address: members.Address, Amount: members.Amount}, err
+}
+
 // A checkout creates invoices for orders whose prices it knows.
 type checkout struct {
 	http.ServeMux
-	client  *gateway.Client
-	catalog *pricing.Cache[*pricing.Catalog]
-	rates   *pricing.Cache[*gateway.ExchangeRates]
-	prices  map[string]decimal.Decimal // in fiat, by order; never from the buyer's request
+	client   *gateway.Client
+	catalog  *pricing.Cache[*pricing.Catalog]
+	rates    *pricing.Cache[*gateway.ExchangeRates]
+	prices   map[string]decimal.Decimal // in fiat, by order; never from the buyer's request
+	patience time.Duration              // how long a page waits for its invoice
 }
 
 const fiat = "usd"
 
 func newCheckout(client *gateway.Client, prices map[string]decimal.Decimal) (*checkout, error) {
-	c := &checkout{client: client, prices: prices}
+	c := &checkout{client: client, prices: prices, patience: 10 * time.Second}
 	var err1, err2 error
 	c.catalog, err1 = pricing.NewCatalogCache(client, pricing.CacheOptions{TTL: 10 * time.Minute})
 	c.rates, err2 = pricing.NewRatesCache(client, pricing.CacheOptions{TTL: time.Minute, MaxStale: 5 * time.Minute})
@@ -128,37 +141,55 @@ func (c *checkout) createInvoice(w http.ResponseWriter, r *http.Request) {
 		OrderID: r.PathValue("order"), Price: c.prices[r.PathValue("order")], BaseCurrency: fiat, Amount: offer.Amount,
 		CoinSymbol: offer.Pair.Coin.Symbol, NetworkName: offer.Pair.Network.Name,
 	}
-	created, err := c.client.CreateInvoice(r.Context(), invoice) // which a buyer who leaves does not cut off
-	var conflict *gateway.OrderConflictError
-	if errors.As(err, &conflict) {
-		created = conflict.Invoice // the order has this one, for another coin or at an earlier rate
+	ctx, cancel := context.WithTimeout(r.Context(), c.patience) // ends the wait, not the invoice
+	defer cancel()
+	created, err := c.client.CreateInvoice(ctx, invoice)
+	if err != nil {
+		slog.Warn("an invoice", "order", invoice.OrderID, "outcome", gateway.OutcomeOf(err), "error", err)
 	}
-	if created == nil || len(created.Raw) == 0 {
-		respondTo(w, invoice.OrderID, err)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(http.StatusCreated)
-	_, _ = w.Write(created.Raw) // of your gateway, show only the members that its operator has named
+	respondTo(w, created, err)
 }
 
-// respondTo responds to a buyer who cannot be shown an invoice, and tells the merchant.
-func respondTo(w http.ResponseWriter, order string, err error) {
-	switch outcome := gateway.OutcomeOf(err); {
-	case outcome == gateway.OutcomeNotSent:
-		slog.Warn("no invoice was sent", "order", order, "error", err)
-		respond(w, http.StatusServiceUnavailable, "Payments are not available at the moment. Please try again.")
-	case gateway.SafeToRetry(err): // refused for now, still being created, or the guard cannot say
-		slog.Warn("an order must wait", "order", order, "error", err)
-		w.Header().Set("Retry-After", retryAfter(err))
-		respond(w, http.StatusServiceUnavailable, "We are still working on your order. Please try again in a moment.")
-	case outcome == gateway.OutcomeRejected:
-		slog.Error("the gateway refused an invoice", "order", order, "error", err)
-		respond(w, http.StatusBadGateway, "This order cannot be paid at the moment. We have been told.")
-	default: // an invoice may exist, or exists and cannot be shown
-		slog.Error("look this order up at the gateway", "order", order, "error", err)
-		respond(w, http.StatusAccepted, "We are checking your payment. Do not order again: we will write to you.")
+// A page says how to pay.
+type page struct {
+	CoinSymbol  string                  `json:"coinSymbol"`
+	NetworkName string                  `json:"networkName"`
+	Details     *gateway.InvoiceDetails `json:"details"`
+}
+
+// respondTo says the truth about an order: how to pay it, or what the buyer should do.
+func respondTo(w http.ResponseWriter, invoice *gateway.Invoice, err error) {
+	conflict, isConflict := errors.AsType[*gateway.OrderConflictError](err)
+	if isConflict && !slices.Contains(conflict.Differs, "price") && !slices.Contains(conflict.Differs, "baseCurrency") {
+		invoice, err = conflict.Invoice, nil // the order has this one, perhaps for another coin
 	}
+	switch outcome := gateway.OutcomeOf(err); {
+	case err == nil && invoice != nil && invoice.Details != nil:
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(page{invoice.Request.CoinSymbol, invoice.Request.NetworkName, invoice.Details})
+	case err == nil:
+		respond(w, http.StatusOK, "Your order is saved. We will write to you how to pay.")
+	case outcome == gateway.OutcomeUnknown && gateway.SafeToRetry(err): // it is being sent: the page asks again
+		respond(w, http.StatusAccepted, "We are preparing your payment.")
+	case outcome == gateway.OutcomeUnknown:
+		respond(w, http.StatusAccepted, "We are checking your payment. Do not order again: we will write to you.")
+	case isConflict:
+		respond(w, http.StatusConflict, "This order was placed at another price. Please start a new order.")
+	case errors.Is(err, gateway.ErrInvalidArgument):
+		respond(w, http.StatusInternalServerError, "Payments are not available.")
+	case outcome == gateway.OutcomeNotSent, gateway.SafeToRetry(err), isOurs(err):
+		w.Header().Set("Retry-After", retryAfter(err))
+		respond(w, http.StatusServiceUnavailable, "Payments are not available now. Please try again later.")
+	default:
+		respond(w, http.StatusUnprocessableEntity, "This order cannot be paid in this coin.")
+	}
+}
+
+// isOurs reports whether a refusal is about the shop's key or base URL, and not about the order.
+func isOurs(err error) bool {
+	refusal, ok := errors.AsType[*gateway.APIError](err)
+	return errors.Is(err, gateway.ErrRedirect) ||
+		ok && slices.Contains([]int{401, 402, 403, 404, 405, 407}, refusal.StatusCode)
 }
 
 // retryAfter is how many seconds a buyer waits: as long as the gateway asks for.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/assert"
@@ -25,7 +26,8 @@ const (
 // shop returns a checkout with an order of 10.50 US dollars and one of a millionth.
 func shop(t *testing.T, gw *gatewaytest.Server, opts ...gateway.Option) *checkout {
 	t.Helper()
-	client, err := gateway.New(gw.URL, gw.APIKey, append(opts, gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1}))...)
+	opts = append(opts, gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1}), gateway.WithInvoiceDecoder(readDetails))
+	client, err := gateway.New(gw.URL, gw.APIKey, opts...)
 	require.NoError(t, err)
 	c, err := newCheckout(client, map[string]decimal.Decimal{
 		"A-17": decimal.RequireFromString("10.50"), "tiny": decimal.RequireFromString("0.000001"),
@@ -53,13 +55,14 @@ func TestCheckout(t *testing.T) {
 		text     string
 		invoices int
 	}{
-		"an invoice is created":      {inTether, "", lose, 201, `"orderId":"A-17"`, 1},
+		"an invoice is created":      {inTether, "", lose, 200, `{"coinSymbol":"USDT","networkName":"Tron","details":{"id":`, 1},
 		"an order that is not known": {"/orders/B-1/invoice", "", lose, 404, "no such order", 0},
 		"a coin that is not listed":  {"/orders/A-17/invoice?offer=nope", "", lose, 400, "not offered", 0},
 		"a price below the limit":    {"/orders/tiny/invoice?offer=" + tether, "", lose, 422, "minAmount", 0},
 		"no catalog":                 {inTether, gatewaytest.OpCoinNetworks, gatewaytest.FaultPage(502), 503, "not available", 0},
 		"no rates":                   {inTether, gatewaytest.OpExchangeRates, gatewaytest.FaultPage(502), 503, "not available", 0},
-		"a refusal":                  {inTether, gatewaytest.OpCreateInvoice, refuse(422, "no"), 502, "cannot be paid", 0},
+		"a refusal":                  {inTether, gatewaytest.OpCreateInvoice, refuse(422, "no"), 422, "cannot be paid", 0},
+		"a key that was revoked":     {inTether, gatewaytest.OpCreateInvoice, refuse(401, "no"), 503, "try again later", 0},
 		"a busy gateway":             {inTether, gatewaytest.OpCreateInvoice, refuse(429, "slower").RetryAfter("90"), 503, "try again", 0},
 		"a lost response":            {inTether, gatewaytest.OpCreateInvoice, lose, 202, "Do not order again", 1},
 	} {
@@ -81,6 +84,23 @@ func TestCheckout(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A page does not wait for a gateway that takes long. It asks again, and the order is sent once.
+func TestCheckout_slow(t *testing.T) {
+	t.Parallel()
+	gw := gatewaytest.NewServer()
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultStall())
+	c := shop(t, gw)
+	c.patience = 100 * time.Millisecond
+	for range 2 {
+		w := ask(t, c, "POST", inTether)
+		assert.Equal(t, http.StatusAccepted, w.Code)
+		assert.Contains(t, w.Body.String(), "We are preparing your payment.")
+	}
+	gw.Close() // the response is lost
+	require.NoError(t, c.client.Shutdown(t.Context()))
+	assert.Contains(t, ask(t, c, "POST", inTether).Body.String(), "Do not order again")
 }
 
 // A refuser is an order guard that grants nothing.
@@ -112,12 +132,12 @@ func TestCheckout_guard(t *testing.T) {
 		status int
 		text   string
 	}{
-		"no database":     {gateway.WithOrderGuard(refuser{err: errors.New("no database")}), 503, "still working on your order"},
-		"in flight":       {gateway.WithOrderGuard(refuser{lease: gateway.Lease{State: gateway.OrderInFlight, Known: other}}), 503, "still working"},
-		"created":         {gateway.WithOrderGuard(refuser{lease: gateway.Lease{State: gateway.OrderCreated}}), 202, "Do not order again"},
-		"another request": {gateway.WithOrderGuard(refuser{lease: gateway.Lease{State: gateway.OrderCreated, Known: other}}), 202, "Do not order"},
-		"unknown":         {gateway.WithOrderGuard(refuser{lease: gateway.Lease{State: gateway.OrderUnknown}}), 202, "Do not order again"},
-		"unreachable":     {gateway.WithMiddleware(unreachable), 503, "Please try again."},
+		"no database":   {gateway.WithOrderGuard(refuser{err: errors.New("no database")}), 202, "We are preparing your payment."},
+		"in flight":     {gateway.WithOrderGuard(refuser{lease: gateway.Lease{State: gateway.OrderInFlight, Known: other}}), 202, "We are preparing your payment."},
+		"created":       {gateway.WithOrderGuard(refuser{lease: gateway.Lease{State: gateway.OrderCreated}}), 200, "We will write to you how to pay."},
+		"another price": {gateway.WithOrderGuard(refuser{lease: gateway.Lease{State: gateway.OrderCreated, Known: other}}), 409, "at another price"},
+		"unknown":       {gateway.WithOrderGuard(refuser{lease: gateway.Lease{State: gateway.OrderUnknown}}), 202, "Do not order again"},
+		"unreachable":   {gateway.WithMiddleware(unreachable), 503, "Please try again later."},
 	} {
 		gw := gatewaytest.NewServer()
 		t.Cleanup(gw.Close)
