@@ -91,8 +91,8 @@ func TestProbe_invoice(t *testing.T) {
 			exitDone, "succeeded succeeded", "i-1  ", "Set the form: gateway.WithInvoiceFormat(gateway.InvoiceFormat{Numbers: true}).",
 		},
 		{
-			"another message", "", 201, `{"message":"Invoice created.","result":{"uuid":"u-1","address":"TXguLRFt"},"meta":{}}`,
-			exitDiffers, "succeeded succeeded", "u-1 TXguLRFt ", "Give readInvoice to gateway.WithInvoiceDecoder, to show a buyer where to pay.",
+			"another message", "", 201, `{"message":"Invoice created.","result":{"id":"ORDER","address":"TXguLRFt"},"meta":{}}`,
+			exitDiffers, "succeeded succeeded", " TXguLRFt ", "Give readInvoice to gateway.WithInvoiceDecoder, to show a buyer where to pay.",
 		},
 		{
 			"a token alone", "", 200, `{"token":"t-1"}`,

@@ -189,7 +189,7 @@ func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // replay returns the error of a client that gets the recorded response again, and reads it by a decoder. Nothing is sent.
 func (r *recorder) replay(newClient newClient, request gateway.InvoiceRequest, decode func(json.RawMessage) (gateway.InvoiceDetails, error)) error {
-	client, err := newClient(gateway.WithHTTPClient(&http.Client{Transport: again{r}}), gateway.WithOrderGuard(nil), gateway.WithInvoiceDecoder(decode))
+	client, err := newClient(gateway.WithHTTPClient(&http.Client{Transport: again{r}}), gateway.WithInvoiceDecoder(decode))
 	if err != nil {
 		return err
 	}

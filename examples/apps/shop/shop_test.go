@@ -43,7 +43,7 @@ func newHarness(t *testing.T) *harness {
 	gw := gatewaytest.NewMemoryServer()
 	t.Cleanup(gw.Close)
 	gw.SetResult(gatewaytest.OpCreateInvoice, `{"orderId":"{{orderId}}","address":"invented-address","amount":"{{amount}}","expiresAt":"2999-12-31T23:59:59Z"}`)
-	return &harness{t, gw, filepath.Join(t.TempDir(), "shop.db"), time.Nanosecond, time.Minute, time.Minute}
+	return &harness{t, gw, filepath.Join(t.TempDir(), "shop.db"), time.Microsecond, time.Minute, time.Minute}
 }
 
 // open starts a shop over the file, and returns its URL.
@@ -307,7 +307,7 @@ func TestDemo(t *testing.T) {
 	}
 	_, demo := openGateway()
 	defer demo.Close()
-	h := &harness{t, demo, filepath.Join(t.TempDir(), "demo.db"), time.Nanosecond, time.Minute, time.Minute}
+	h := &harness{t, demo, filepath.Join(t.TempDir(), "demo.db"), time.Microsecond, time.Minute, time.Minute}
 	server, s := h.open()
 	s.demo = demo
 	lost := h.order(server, "mug")
