@@ -73,7 +73,7 @@ func (g *MemoryGuard) Begin(_ context.Context, o Order) (Lease, error) {
 	now := begun.UnixMicro()
 	row, answer := m.row.Begin(orders.Begin[OrderRecord]{
 		Gateway: o.Gateway, Attempt: g.attempts + 1, Lease: noExpiry, Resubmit: o.Resubmit,
-		Record: orders.Held[OrderRecord](o.Request.clone(), begun.Truncate(time.Microsecond)),
+		Record: orders.Held[OrderRecord](o.Request.clone(), begun),
 	}, now)
 	switch {
 	case answer.Err != nil:

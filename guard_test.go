@@ -212,6 +212,27 @@ func TestMemoryGuard_Resolve_bothClocks(t *testing.T) {
 	require.NoError(t, g.Resolve(t.Context(), o, gateway.Finding{By: "anna"}))
 }
 
+// What a person waits for is counted from the last attempt, by the clock that nobody can set.
+func TestMemoryGuard_Resolve_sentAgain(t *testing.T) {
+	t.Parallel()
+	inBubble(t, "", func(t *testing.T) {
+		var g gateway.MemoryGuard
+		settle(t, &g, "A-17", gateway.OrderRecord{})
+		time.Sleep(time.Hour)
+		again := gateway.Order{Gateway: inMemoryURL, Request: order("A-17"), Resubmit: true}
+		lease, err := g.Begin(t.Context(), again)
+		require.NoError(t, err)
+		assert.Zero(t, statusOf(t, &g, "", "A-17").SentUntil, "a lease in memory ends with its process")
+		again.Attempt = lease.Attempt
+		_, err = g.End(t.Context(), again, gateway.OrderRecord{})
+		require.NoError(t, err)
+		gateway.SetClock(&g, "A-17", time.Hour)
+		require.ErrorIs(t, g.Resolve(t.Context(), statusOf(t, &g, "", "A-17"), gateway.Finding{By: "anna"}), gateway.ErrTooEarly)
+		time.Sleep(gateway.DefaultMargin)
+		require.NoError(t, g.Resolve(t.Context(), statusOf(t, &g, "", "A-17"), gateway.Finding{By: "anna"}))
+	})
+}
+
 // A guard keeps 64 MiB of texts: the oldest invoices lose theirs first, then new failures. The state and the request of
 // each order stay known, and a replay reports that the text is gone.
 func TestMemoryGuard_bounds(t *testing.T) {
@@ -288,6 +309,35 @@ func TestMemoryGuard_bounds_counts(t *testing.T) {
 			known, state := ask(t, g, fmt.Sprint("last ", i))
 			require.Equal(t, gateway.OrderCreated, state, name)
 			assert.Equal(t, i > remember-fit, len(known.Invoice) == len(text), "%s: %d", name, i)
+		}
+	}
+}
+
+// The texts of evidence count too, of orders that are created or were found to be absent: the oldest lose theirs.
+func TestMemoryGuard_bounds_evidence(t *testing.T) {
+	t.Parallel()
+	const fit = 8
+	text := make([]byte, 8<<20-1<<10)
+	for name, settled := range map[string]func(g *gateway.MemoryGuard, id string){
+		"absent": func(g *gateway.MemoryGuard, id string) { findAbsent(t, g, id) },
+		"created": func(g *gateway.MemoryGuard, id string) {
+			again := gateway.Order{Gateway: inMemoryURL, Request: order(id), Resubmit: true}
+			lease, err := g.Begin(t.Context(), again)
+			require.NoError(t, err)
+			again.Attempt = lease.Attempt
+			_, err = g.End(t.Context(), again, created(nil))
+			require.NoError(t, err)
+		},
+	} {
+		var g gateway.MemoryGuard
+		for i := range fit + 2 {
+			settle(t, &g, fmt.Sprint(i), gateway.OrderRecord{Body: text})
+			settled(&g, fmt.Sprint(i))
+		}
+		for i := range fit + 2 {
+			o := statusOf(t, &g, "", fmt.Sprint(i))
+			evidence := append(o.Earlier, o.Record)[0]
+			assert.Equal(t, i >= 2, len(evidence.Body) == len(text), "%s: %d", name, i)
 		}
 	}
 }

@@ -286,6 +286,7 @@ func TestRow_Resolve_refusals(t *testing.T) {
 	var free orders.Row[string]
 	held, _ := free.Begin(orders.Begin[string]{Attempt: 1, Lease: 60 * second}, begun)
 	ended, _ := held.End(orders.End[string]{Attempt: 1, Result: orders.Undecided}, begun+2*second)
+	marked, _ := free.Mark(1, "", begun)
 	finding := orders.Resolve[string]{Finding: orders.Finding{By: "anna"}, Attempt: 1, Margin: 10 * second, ReadAt: orders.TimeAt(begun + 100*second)}
 	for _, tt := range []struct {
 		row          orders.Row[string]
@@ -295,6 +296,7 @@ func TestRow_Resolve_refusals(t *testing.T) {
 		{ended, 5, 12, "a request of the order may still be in transit: the order was read 7s too early: read it again at 2027-01-15T08:01:47Z, and look it up again"},
 		{ended, 12, 9, "the order was read 3s too early: read it again at 2027-01-15T08:01:43Z"},
 		{held, 65, 1000, "the order was read 5s too early: read it again at 2027-01-15T08:01:45Z"},
+		{marked, 1000, 4, "the order was read 6s too early: read it again at 2027-01-15T08:01:46Z"},
 	} {
 		finding.Read, finding.Waited = begun+tt.read*second, tt.waited*second
 		_, answer := tt.row.Resolve(finding, begun+1000*second)
@@ -328,6 +330,20 @@ func TestRow_Created(t *testing.T) {
 		h.do("success b")
 		assert.Equal(t, known, h.row.Created, first)
 	}
+}
+
+// A late report of an earlier attempt is an outcome that is recorded then, and moves nothing else.
+func TestRow_End_late(t *testing.T) {
+	t.Parallel()
+	h := history{now: 1000}
+	for _, action := range []string{"begin a", "wait", "resubmit b", "undecided b"} {
+		require.NoError(t, h.do(action).Err)
+	}
+	before := h.row
+	h.do("pause")
+	require.True(t, h.do("undecided a").Changed)
+	assert.Equal(t, h.now, h.row.Ended)
+	assert.Equal(t, []int64{before.Begun, before.Lease, before.OpenSince}, []int64{h.row.Begun, h.row.Lease, h.row.OpenSince})
 }
 
 // A guard whose callers name no gateway counts attempts all the same.

@@ -200,9 +200,9 @@ func found[R Record[O, Q], O ~int8, Q Request[Q]](row *Row[R], invoice json.RawM
 			r.Request = fields[O, Q]{}.Request
 		}
 	}
-	r.Outcome, r.Invoice, r.Body, r.StatusCode, r.Cause = succeeded, bytes.Clone(invoice), nil, 0, ""
-	if len(invoice) == 0 {
-		r.Cause = notShown
+	r.Outcome, r.Invoice, r.Body, r.StatusCode, r.Cause = succeeded, nil, nil, 0, notShown
+	if len(invoice) > 0 {
+		r.Invoice, r.Cause = bytes.Clone(invoice), ""
 	}
 	return R(r)
 }
