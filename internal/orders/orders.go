@@ -300,8 +300,12 @@ func (r Row[R]) Mark(attempt int64, record R, now int64) (Row[R], Answer) {
 
 // hasFound reports whether somebody has recorded the same, so that a file can be applied again.
 func (r *Row[R]) hasFound(f Resolve[R], state State) bool {
-	last, ended := r.LastFinding(), map[bool]State{true: Created, false: Free}[f.Exists]
-	return last.At != 0 && last.Exists == f.Exists && last.Attempt == f.Attempt && state == ended && (f.Bare || f.Same)
+	ended := map[bool]State{true: Created, false: Free}[f.Exists]
+	if state != ended || r.Attempt != f.Attempt {
+		return false
+	}
+	last := r.LastFinding()
+	return last.At != 0 && last.Exists == f.Exists && last.Attempt == f.Attempt && (f.Bare || f.Same)
 }
 
 // Forget returns why the row of an order must not be deleted, or nil: only an order whose invoice is known, without

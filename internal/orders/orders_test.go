@@ -332,6 +332,20 @@ func TestRow_Created(t *testing.T) {
 	}
 }
 
+// A finding is not recorded already for an order that was sent again since, although it is free again.
+func TestRow_Resolve_sentAgain(t *testing.T) {
+	t.Parallel()
+	h := history{now: 1000}
+	for _, action := range []string{"begin a", "undecided a", "wait", "absent a"} {
+		require.NoError(t, h.do(action).Err)
+	}
+	assert.NoError(t, h.do("absent a").Err, "the same file once more")
+	for _, action := range []string{"begin b", "nothing b"} {
+		require.NoError(t, h.do(action).Err)
+	}
+	assert.ErrorIs(t, h.do("absent a").Err, orders.ErrNotUnknown)
+}
+
 // A late report of an earlier attempt is an outcome that is recorded then, and moves nothing else.
 func TestRow_End_late(t *testing.T) {
 	t.Parallel()
