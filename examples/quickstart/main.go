@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -49,7 +50,7 @@ func lose(ctx context.Context, stdout io.Writer) error {
 		fmt.Fprintf(stdout, "\n%s: %s; SafeToRetry: %v\n%v\n", call, gateway.OutcomeOf(err), gateway.SafeToRetry(err), err)
 	}
 	fmt.Fprintf(stdout, "\nThe gateway got %d request, and has %d invoice. A client that sends it again makes two.\n", len(gw.Requests()), len(gw.InvoicesFor("A-17")))
-	return nil
+	return client.Shutdown(ctx)
 }
 
 func run(ctx context.Context, stdout io.Writer) error {
@@ -75,7 +76,8 @@ func run(ctx context.Context, stdout io.Writer) error {
 	if err := read(ctx, client, stdout); err != nil {
 		return err
 	}
-	return invoice(ctx, client, stdout)
+	err = invoice(ctx, client, stdout)
+	return errors.Join(err, client.Shutdown(context.WithoutCancel(ctx))) // waits for an invoice that is still being sent
 }
 
 // read prints the catalog, the rates and the balance.

@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 
@@ -16,10 +17,11 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	invoice, err := client.CreateInvoice(context.Background(), gateway.InvoiceRequest{
+	ctx := context.Background()
+	invoice, err := client.CreateInvoice(ctx, gateway.InvoiceRequest{
 		OrderID: "A-17", Price: decimal.RequireFromString("10.50"), Amount: decimal.RequireFromString("10.50"),
 	})
-	if err != nil {
+	if err := errors.Join(err, client.Shutdown(ctx)); err != nil { // Shutdown is for the end of a program
 		log.Fatal(err)
 	}
 	fmt.Printf("order %s has an invoice: %s\n", invoice.OrderID, invoice.Raw)

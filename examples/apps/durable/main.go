@@ -4,6 +4,7 @@ package main
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"log"
 
@@ -34,7 +35,7 @@ func main() {
 	invoice, err := client.CreateInvoice(ctx, gateway.InvoiceRequest{
 		OrderID: "A-17", Price: decimal.RequireFromString("10.50"), Amount: decimal.RequireFromString("10.50"),
 	})
-	if err != nil {
+	if err := errors.Join(err, client.Shutdown(ctx)); err != nil { // waits until the outcome is recorded
 		log.Fatal(err)
 	}
 	fmt.Printf("order %s has an invoice: %s\n", invoice.OrderID, invoice.Raw)
