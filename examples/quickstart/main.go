@@ -1,6 +1,6 @@
-// Command quickstart shows the main tasks of a merchant: the catalog, the rates,
-// the balance and an invoice. Without a gateway in the environment it starts a stand-in;
-// with one it only reads. With --lose it shows what becomes of an order whose response is lost.
+// Command quickstart shows the main tasks of a merchant: the catalog, the rates, the balance, an invoice and a
+// withdrawal. Without a gateway in the environment it starts a stand-in; with one it only reads. With --lose it shows
+// what becomes of an order whose response is lost.
 package main
 
 import (
@@ -11,6 +11,7 @@ import (
 	"io"
 	"log"
 	"os"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -73,11 +74,23 @@ func run(ctx context.Context, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
+	err = all(ctx, client, gw, stdout)
+	return errors.Join(err, client.Shutdown(context.WithoutCancel(ctx))) // waits for an invoice that is still being sent
+}
+
+// all reads, creates an invoice, and waits for a withdrawal.
+func all(ctx context.Context, client *gateway.Client, gw *gatewaytest.Server, stdout io.Writer) error {
 	if err := read(ctx, client, stdout); err != nil {
 		return err
 	}
-	err = invoice(ctx, client, stdout)
-	return errors.Join(err, client.Shutdown(context.WithoutCancel(ctx))) // waits for an invoice that is still being sent
+	if err := invoice(ctx, client, stdout); err != nil {
+		return err
+	}
+	id := gw.Withdrawals()[0].WithdrawRequestID
+	if err := gw.SetStatusAfterRequests(id, 2, "COMPLETED"); err != nil {
+		return err
+	}
+	return withdrawal(ctx, client, id, stdout)
 }
 
 // read prints the catalog, the rates and the balance.
@@ -97,7 +110,8 @@ func read(ctx context.Context, client *gateway.Client, stdout io.Writer) error {
 	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(table, "\nCoins and networks\nCOIN\tNETWORK\tFEE\tMIN WITHDRAW\tMAX WITHDRAW\n")
 	for _, p := range pairs {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", p.Coin.Symbol, p.Network.Name, p.WithdrawalFee, p.MinWithdraw, p.MaxWithdraw)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", p.Coin.Symbol, p.Network.Name, amount(p, "withdrawalFee", p.WithdrawalFee),
+			amount(p, "minWithdraw", p.MinWithdraw), amount(p, "maxWithdraw", p.MaxWithdraw))
 	}
 	fmt.Fprintf(table, "\nExchange rates\nCOIN\tUSD\tEUR\n")
 	for _, r := range rates.Rates {
@@ -135,6 +149,28 @@ func invoice(ctx context.Context, client *gateway.Client, stdout io.Writer) erro
 	id, _ := created.Text("id") // the response format is undocumented
 	fmt.Fprintf(stdout, "\nInvoice %s for order %s: %s usd, which is %s %s\n", id, created.OrderID, price.StringFixed(2), amount, pair.Coin.Symbol)
 	return nil
+}
+
+// withdrawal waits for the end of a withdrawal.
+func withdrawal(ctx context.Context, client *gateway.Client, id string, stdout io.Writer) error {
+	fmt.Fprintf(stdout, "\nWithdrawal %s\n", id)
+	ended, err := client.WaitWithdrawal(ctx, id, gateway.WaitOptions{
+		MinInterval: time.Millisecond, MaxInterval: time.Millisecond, // by default 2 s to 30 s
+		Changed: func(w *gateway.Withdrawal) { fmt.Fprintln(stdout, w.Status) },
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "%s %s on %s to %s, with a fee of %s\n", ended.Amount, ended.Coin, ended.Network, ended.Destination, ended.Fee)
+	return nil
+}
+
+// amount returns an amount of a pair as text; the response may lack it.
+func amount(p gateway.CoinNetwork, name string, value decimal.Decimal) string {
+	if slices.Contains(p.Missing, name) {
+		return "-"
+	}
+	return value.String()
 }
 
 // rateIn returns a rate as text; a coin can be without one.

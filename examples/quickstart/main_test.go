@@ -39,7 +39,7 @@ func call(t *testing.T, gw *gatewaytest.Server) (string, error) {
 	return stdout.String(), err
 }
 
-// With a stand-in it creates an invoice; with a configured gateway it must not.
+// With a stand-in it creates an invoice, and waits for a withdrawal; with a configured gateway it must not.
 func TestRun(t *testing.T) {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
@@ -52,7 +52,8 @@ func TestRun(t *testing.T) {
 		assert.Contains(t, configured, lines)
 	}
 	assert.Contains(t, standIn, "No gateway is configured: this is a stand-in inside this process, and all its data is invented.\n")
-	assert.Regexp(t, regexp.MustCompile(`\nInvoice [0-9a-f-]{36} for order order-1: 25.00 usd, which is 24.995001 USDT\n$`), standIn)
+	assert.Regexp(t, regexp.MustCompile(`\nInvoice [0-9a-f-]{36} for order order-1: 25.00 usd, which is 24.995001 USDT\n\nWithdrawal `), standIn)
+	assert.Regexp(t, `\nPENDING\nCOMPLETED\n120.5 USDT on Tron to \w+, with a fee of 1\n$`, standIn)
 	assert.Contains(t, configured, "Using the gateway of GATEWAY_BASE_URL, read-only;")
 	require.Len(t, gw.Requests(), 3)
 	for _, r := range gw.Requests() {
@@ -61,6 +62,18 @@ func TestRun(t *testing.T) {
 	gw.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.FaultRefuse(401, "unknown key"))
 	_, err = call(t, gw)
 	require.ErrorIs(t, err, gateway.ErrUnauthorized)
+}
+
+// An amount that a response lacks is not printed as zero.
+func TestRun_missing(t *testing.T) {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	gw.SetResult(gatewaytest.OpCoinNetworks, `[{"id":"p-1","withdrawalFee":null,"minWithdraw":"2","depositable":true,
+		"network":{"name":"Tron","isActive":true},
+		"coin":{"id":"c-1","symbol":"USDT","precision":6,"minAmount":"1","isActive":true}}]`)
+	out, err := call(t, gw)
+	require.NoError(t, err)
+	assert.Regexp(t, `\nUSDT +Tron +- +2 +-\n`, out)
 }
 
 // A lost response is unknown, and the same call again sends nothing.
