@@ -5,17 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/cmd/internal/mock"
 )
 
 // A mistake in the arguments ends with code 2, before anything is printed or sent.
@@ -118,14 +119,12 @@ func TestProduction(t *testing.T) {
 	}
 	require.Greater(t, len(want), 10)
 
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address := listener.Addr().String()
-	require.NoError(t, listener.Close())
-	script = strings.NewReplacer("127.0.0.1:8090", address, "gateway mock ", "gateway mock --addr "+address+" ").Replace(script)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a page whose mock does not start would wait for it
-	defer cancel()
-	run := exec.CommandContext(ctx, "bash", "-c", "trap 'kill %1' EXIT\n"+script)
+	stub := mock.New()
+	defer stub.Close()
+	server := httptest.NewServer(stub)
+	defer server.Close()
+	script = strings.ReplaceAll(script, "http://127.0.0.1:8090", server.URL)
+	run := exec.CommandContext(t.Context(), "bash", "-c", script)
 	run.Dir = t.TempDir()
 	run.Env = append(os.Environ(), asProcess+"=1", "PATH="+commandDir(t)+":"+os.Getenv("PATH"))
 	var stderr strings.Builder

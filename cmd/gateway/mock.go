@@ -39,7 +39,7 @@ under /_mock/:
 The operations are create_invoice and those that gateway probe prints; a fault can be for any.
 The default of times is 1, and -1 means all requests. Every fault takes retryAfter, too:
 ` + mock.Faults + `.`,
-		Example: `  gateway mock >mock.env & sleep 1; . ./mock.env
+		Example: `  gateway mock
   curl -d '{"operation": "create_invoice", "fault": "commit-then-drop"}' localhost:8090/_mock/faults
   curl -T balance.json localhost:8090/_mock/results/balance`,
 	}

@@ -1,4 +1,4 @@
-// Command durable creates an invoice, once over restarts and replicas. It is the second program of the README.
+// Command durable creates an invoice, once over restarts and replicas. The README links to it.
 package main
 
 import (
