@@ -164,7 +164,7 @@ func (w *invoiceWorker) Work(ctx context.Context, job *river.Job[invoiceArgs]) e
 	}
 	invoice, outcome, err := w.create(ctx, job.Args)
 	switch {
-	case errors.Is(err, gateway.ErrOrderInFlight):
+	case errors.Is(err, gateway.ErrOrderInFlight) || errors.Is(err, gateway.ErrShutdown):
 		return river.JobSnooze(w.inFlight)
 	case mayPass(outcome, err) && !isLastAttempt(ctx, job.JobRow):
 		return tryAgain(ctx, err)

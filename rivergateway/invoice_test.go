@@ -42,6 +42,7 @@ func TestInvoice(t *testing.T) {
 		"a moved base URL":                     {nil, inject(moved), failed, cancelled, "rejected", free, 1},
 		"a key that cannot be read":            {nil, (*shop).cannotRead, failed, cancelled, "not sent", free, 0},
 		"not sent":                             {nil, func(s *shop) { s.cfg.BaseURL = "http://127.0.0.1:1" }, failed, cancelled, "not sent", free, 0},
+		"after Shutdown":                       {nil, func(s *shop) { s.isShutDown = true }, snoozed, snoozed, "", free, 0},
 		"in flight elsewhere":                  {nil, elsewhere("A-17"), snoozed, snoozed, "", inFlight, 0},
 		"created elsewhere":                    {nil, elsewhere("A-17", isCreated), completed, completed, "succeeded again", created, 0},
 		"created elsewhere, for another price": {nil, otherPrice, cancelled, cancelled, "conflict", created, 0},

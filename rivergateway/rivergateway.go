@@ -140,6 +140,10 @@ func (j *Jobs) AddWorkers(workers *river.Workers) error {
 	)
 }
 
+// Shutdown waits until every outcome that the guard could not record at once is recorded, see [gateway.Client.Shutdown].
+// Call it after Stop of River, and before the program ends. A job that runs later is left to another process.
+func (j *Jobs) Shutdown(ctx context.Context) error { return j.client.Shutdown(ctx) }
+
 // InsertOptions are options of [InsertInvoiceTx] and [InsertWithdrawalTx]. The zero value
 // means the merchant that the client is for, and the defaults of River.
 type InsertOptions struct {

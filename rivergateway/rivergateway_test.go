@@ -83,6 +83,7 @@ type shop struct {
 	results     []InvoiceResult // that it received, committed or not
 	withdrawals []WithdrawalResult
 	fails       error // of OnInvoice and OnWithdrawal
+	isShutDown  bool  // the jobs, before a run
 }
 
 func newShop(t *testing.T, opts ...sqlguard.Option) *shop {
@@ -182,6 +183,9 @@ func (s *shop) runJob(job *rivertype.JobRow) (*rivertype.JobRow, error) {
 	conn := must(pool.Acquire(s.t.Context()))
 	defer conn.Release()
 	jobs := must(New(s.cfg))
+	if s.isShutDown {
+		must(0, jobs.Shutdown(s.t.Context()))
+	}
 	work := rivertest.NewWorker(s.t, riverpgxv5.New(pool), &river.Config{}, &invoiceWorker{Jobs: jobs}).WorkJob
 	if job.Kind != (invoiceArgs{}).Kind() {
 		work = rivertest.NewWorker(s.t, riverpgxv5.New(pool), &river.Config{}, &withdrawalWorker{Jobs: jobs}).WorkJob

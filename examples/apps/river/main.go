@@ -58,7 +58,7 @@ func run(ctx context.Context, database, order, price string, out io.Writer) erro
 	if err := errors.Join(migrate(ctx, pool), guard.Migrate(ctx)); err != nil {
 		return err
 	}
-	engine, err := newEngine(pool, guard)
+	engine, jobs, err := newEngine(pool, guard)
 	if err != nil {
 		return err
 	}
@@ -68,8 +68,11 @@ func run(ctx context.Context, database, order, price string, out io.Writer) erro
 	if err := engine.Start(ctx); err != nil {
 		return err
 	}
-	defer func() { _ = engine.Stop(context.WithoutCancel(ctx)) }() // lets an invoice that is being sent end
-	return show(ctx, pool, order, out)
+	shown := show(ctx, pool, order, out)
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 220*time.Second)
+	defer cancel()
+	// Stop waits for an invoice that is being sent, and Shutdown for an outcome that could not be recorded.
+	return errors.Join(shown, engine.Stop(stopping), jobs.Shutdown(stopping))
 }
 
 // migrate makes the tables of River and of the shop.
@@ -87,7 +90,7 @@ func migrate(ctx context.Context, pool *pgxpool.Pool) error {
 
 // newEngine returns River with the workers. A result is stored in the transaction that ends its
 // job.
-func newEngine(pool *pgxpool.Pool, guard *sqlguard.Guard) (*river.Client[pgx.Tx], error) {
+func newEngine(pool *pgxpool.Pool, guard *sqlguard.Guard) (*river.Client[pgx.Tx], *rivergateway.Jobs, error) {
 	jobs, err := rivergateway.New(rivergateway.Config{
 		Guard: guard, Pool: pool, // the gateway and the key are those of the environment
 		OnInvoice: func(ctx context.Context, tx pgx.Tx, r rivergateway.InvoiceResult) error {
@@ -100,18 +103,19 @@ func newEngine(pool *pgxpool.Pool, guard *sqlguard.Guard) (*river.Client[pgx.Tx]
 		},
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	workers := river.NewWorkers()
 	if err := jobs.AddWorkers(workers); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return river.NewClient(riverpgxv5.New(pool), &river.Config{
+	engine, err := river.NewClient(riverpgxv5.New(pool), &river.Config{
 		Workers:              workers,
 		Queues:               map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 20}},
 		PeriodicJobs:         []*river.PeriodicJob{rivergateway.PeriodicPending(5 * time.Minute)},
 		RescueStuckJobsAfter: 10 * time.Minute, // after the lease of the guard, and after a run
 	})
+	return engine, jobs, err
 }
 
 // insert stores the order and its job in one transaction.
