@@ -256,7 +256,8 @@ func (c *call) keyFromSource() error {
 	key, err := c.client.cfg.keySource(keyContext{ctx})
 	if err != nil {
 		c.redactor = c.redactor.With(redact.NewSecret(key))
-		return c.transportError(PhaseStart, fmt.Errorf("the source of the API key: %w", sanitize(err, c.redactor)), attempt.IsNetworkError(err))
+		reason := fmt.Errorf("the source of the API key: %w", sanitize(err, c.redactor))
+		return c.transportError(PhaseStart, reason, attempt.IsNetworkError(err))
 	}
 	if reason := endpoint.APIKey(key); reason != "" && key != "" {
 		return c.refuse("WithAPIKeySource", "the key "+reason)
@@ -285,7 +286,7 @@ func (c *call) send() error {
 	c.library.HTTPClient, c.library.RetryMax = c.client.http(), c.client.cfg.retry.MaxAttempts-1
 	c.library.RequestLogHook, c.library.CheckRetry, c.library.Backoff = c.beforeAttempt, c.afterAttempt, c.waitForNext
 	c.library.ErrorHandler = retryablehttp.PassthroughErrorHandler
-	_, _ = c.library.Do(&retryablehttp.Request{Request: c.newHTTPRequest()}) // afterAttempt has kept the response and the error
+	_, _ = c.library.Do(&retryablehttp.Request{Request: c.newHTTPRequest()}) // afterAttempt has kept the result
 	if c.next.Wait > 0 {
 		// Do has returned before the next attempt: the context has ended.
 		c.followContext()
@@ -546,7 +547,7 @@ func (c *call) receive(resp *http.Response) callError {
 }
 
 // readResponse reads a response by its status. Lost says why its body is not whole; nil if it is.
-func (c *call) readResponse(tree *doc.Doc, resp *http.Response, text []byte, lost error) (e envelope, failure callError) {
+func (c *call) readResponse(tree *doc.Doc, resp *http.Response, text []byte, lost error) (e envelope, _ callError) {
 	switch status := resp.StatusCode; {
 	case status >= 400:
 		return c.readError(tree, resp, text, lost)
@@ -685,7 +686,10 @@ func ageOf(header http.Header) time.Duration {
 
 // newResponse returns a response for [WithResponse].
 func (c *call) newResponse(resp *http.Response, e envelope) Response {
-	return Response{FetchedAt: c.response.asOf, Header: c.redactor.Header(resp.Header), Message: e.message, Meta: e.metaValue(), Result: json.RawMessage(e.result.JSON())}
+	return Response{
+		FetchedAt: c.response.asOf, Header: c.redactor.Header(resp.Header),
+		Message: e.message, Meta: e.metaValue(), Result: json.RawMessage(e.result.JSON()),
+	}
 }
 
 func (c *call) apiError(resp *http.Response, e envelope, body []byte, said refusal) *APIError {
@@ -695,10 +699,11 @@ func (c *call) apiError(resp *http.Response, e envelope, body []byte, said refus
 	}
 	d := c.decide(proved, attempt.IsRetryableStatus(resp.StatusCode))
 	return &APIError{
-		Operation: c.operation.name, StatusCode: resp.StatusCode, Outcome: d.outcome, Retryable: d.retryable, transient: d.transient,
-		Message: said.message, Meta: e.metaValue(), missingKey: e.missingKey, said: said, namesNothing: c.operation.namesNothing(),
-		Body: c.redactor.Snippet(body, maxSnippet), Header: c.diagnosticHeaders(resp.Header),
-		RetryAfter: attempt.After(resp.Header), Attempts: c.attempts,
+		Operation: c.operation.name, StatusCode: resp.StatusCode, Attempts: c.attempts,
+		Outcome: d.outcome, Retryable: d.retryable, transient: d.transient,
+		Message: said.message, Meta: e.metaValue(), Body: c.redactor.Snippet(body, maxSnippet),
+		Header: c.diagnosticHeaders(resp.Header), RetryAfter: attempt.After(resp.Header),
+		missingKey: e.missingKey, said: said, namesNothing: c.operation.namesNothing(),
 	}
 }
 
@@ -733,10 +738,12 @@ func (c *call) decodeError(resp *http.Response, wrong *doc.Error, body []byte, t
 		encoding = redact.Truncate(c.redactor.Text(encoding), maxContentType)
 		err = fmt.Errorf("Content-Encoding %q, which was not asked for: %w", encoding, err)
 	}
+	contentType := strings.ToValidUTF8(c.redactor.Text(resp.Header.Get("Content-Type")), "\uFFFD")
 	d := c.decide(OutcomeUnknown, transient)
 	return &DecodeError{
-		Operation: c.operation.name, StatusCode: resp.StatusCode, Outcome: d.outcome, Retryable: d.retryable, transient: d.transient,
-		ContentType: redact.Truncate(strings.ToValidUTF8(c.redactor.Text(resp.Header.Get("Content-Type")), "\uFFFD"), maxContentType),
+		Operation: c.operation.name, StatusCode: resp.StatusCode,
+		Outcome: d.outcome, Retryable: d.retryable, transient: d.transient,
+		ContentType: redact.Truncate(contentType, maxContentType),
 		Pointer:     wrong.Pointer, Value: wrong.Value, Body: c.redactor.Snippet(body, maxSnippet), Err: err,
 	}
 }

@@ -48,8 +48,9 @@
 // The service documents only a part of its interface: see docs/interface.md of the repository. Documented
 // results have typed fields. Rates, balances and the lookups of pairs are not documented: the client reads a few
 // plain forms, or calls the functions of [WithRatesDecoder], [WithBalanceDecoder] and [WithCoinNetworkDecoder]. Rates
-// and balances keep the result in a field Raw. An invoice has a Raw, and the Details that the function of [WithInvoiceDecoder] returns. [WithResponse] returns
-// the envelope of any response. Records of a list that cannot be read are skipped: see [Skipped].
+// and balances keep the result in a field Raw. An invoice has a Raw, and the Details that the function of
+// [WithInvoiceDecoder] returns. [WithResponse] returns the envelope of any response. Records of a list that cannot be
+// read are skipped: see [Skipped].
 //
 // Package [github.com/cryptogw/gateway/pricing] converts prices and checks limits, and package
 // [github.com/cryptogw/gateway/gatewaytest] provides a gateway to test against.
@@ -109,8 +110,8 @@ type Client struct {
 //
 // The key has 1 to 4,096 printable ASCII characters. It must be empty with [WithAPIKeySource] or [WithoutAPIKey].
 //
-// New returns an [*ArgumentError] for a bad argument or option. If the [OrderGuard] has a method
-// Lease() time.Duration, its lease must be longer than an invoice may take by [RetryPolicy]; 0 means that it never ends.
+// New returns an [*ArgumentError] for a bad argument or option. If the [OrderGuard] has a method Lease() time.Duration,
+// its lease must be longer than an invoice may take by [RetryPolicy]; 0 means that it never ends.
 func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 	cfg, err := newConfig(opts)
 	if err != nil {
@@ -200,8 +201,8 @@ func (cfg *config) checkLease() string {
 	if lease == 0 || lease > longest { // 0 never ends
 		return ""
 	}
-	return fmt.Sprintf("the lease of the guard is %v, and must be longer than an invoice may take, which is %v by WithRetry: "+
-		"set a longer lease of the guard, or a shorter InvoiceTimeout", lease, longest)
+	return fmt.Sprintf("the lease of the guard is %v, and must be longer than an invoice may take, "+
+		"which is %v by WithRetry: set a longer lease of the guard, or a shorter InvoiceTimeout", lease, longest)
 }
 
 func newClient(base endpoint.Base, key redact.Secret, cfg *config, transport *attempt.Transport) *Client {
@@ -224,9 +225,9 @@ func newClient(base endpoint.Base, key redact.Secret, cfg *config, transport *at
 }
 
 // Check is for the start of a program: it reports whether the gateway accepts the key and whether the [OrderGuard]
-// works. It makes one attempt to read the balance, or the listing with [WithoutAPIKey]. It accepts a balance in any form,
-// and the service's own 404. It calls the method Check(context.Context) error of the guard, if there is one: sqlguard
-// looks for its table. The error joins both failures.
+// works. It makes one attempt to read the balance, or the listing with [WithoutAPIKey]. It accepts a balance in any
+// form, and the service's own 404. It calls the method Check(context.Context) error of the guard, if there is one:
+// sqlguard looks for its table. The error joins both failures.
 //
 // Do not use Check as a readiness probe: while the gateway is down, the probe would remove every replica of a program
 // that can still return the invoices that it knows.
@@ -249,7 +250,8 @@ func (c *Client) checkGateway(ctx context.Context) error {
 		return wrong
 	}}
 	err := check.get(ctx, nil)
-	if refusal, ok := err.(*APIError); ok && refusal.StatusCode == http.StatusNotFound && refusal.said.enveloped && !c.cfg.keyless {
+	refusal, ok := err.(*APIError)
+	if ok && refusal.StatusCode == http.StatusNotFound && refusal.said.enveloped && !c.cfg.keyless {
 		return nil // there is no balance, and the key was accepted
 	}
 	return err
@@ -274,9 +276,9 @@ func (c *Client) checkGuard(ctx context.Context) error {
 // returns an invoice that the guard knows; instead of sending one it returns a [*TransportError] that matches
 // [ErrShutdown]. Reads go on.
 //
-// Call Shutdown before the program ends: an invoice that is being sent when the process ends is in flight until its lease
-// ends, and unknown afterwards. Allow for the time that an invoice may take by [RetryPolicy], 10 seconds for the guard
-// before and after it, and the time that the source of [WithAPIKeySource] takes.
+// Call Shutdown before the program ends: an invoice that is being sent when the process ends is in flight until its
+// lease ends, and unknown afterwards. Allow for the time that an invoice may take by [RetryPolicy], 10 seconds for the
+// guard before and after it, and the time that the source of [WithAPIKeySource] takes.
 func (c *Client) Shutdown(ctx context.Context) error {
 	if name, reason := c.check(ctx); reason != "" {
 		return &ArgumentError{Operation: "shutdown", Name: name, Reason: reason}
@@ -351,10 +353,10 @@ const (
 	envPlainHTTP  = "GATEWAY_PLAIN_HTTP"
 )
 
-// FromEnv calls [New] with values from environment variables: make one client for a process. GATEWAY_BASE_URL is required. The key is in
-// GATEWAY_API_KEY, or in the file that GATEWAY_API_KEY_FILE names, which is read once, by the rules of
-// [APIKeyFile]. One of the two is required, unless opts have [WithAPIKeySource] or [WithoutAPIKey]. A key in quotes,
-// or after NAME=, is refused. GATEWAY_PLAIN_HTTP=1 means [WithPlainHTTP].
+// FromEnv calls [New] with values from environment variables: make one client for a process. GATEWAY_BASE_URL is
+// required. The key is in GATEWAY_API_KEY, or in the file that GATEWAY_API_KEY_FILE names, which is read once, by the
+// rules of [APIKeyFile]. One of the two is required, unless opts have [WithAPIKeySource] or [WithoutAPIKey]. A key in
+// quotes, or after NAME=, is refused. GATEWAY_PLAIN_HTTP=1 means [WithPlainHTTP].
 //
 // An empty variable counts as unset. The error is an [*ArgumentError] that names the variable or the option.
 func FromEnv(opts ...Option) (*Client, error) {

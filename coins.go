@@ -143,8 +143,8 @@ func (c *Client) CoinNetworksOf(ctx context.Context, coinSymbol string, opts ...
 // WithCoinNetworkDecoder sets the function that reads the responses of [Client.CoinNetwork],
 // [Client.CoinNetworkBySymbol] and [Client.CoinNetworksOf], in any form, but not of the listing. It receives the
 // result as it came, without keys, or the whole body if there is no envelope. It is not called for null, [] or {}. It
-// returns exactly one pair for a lookup of one. Its error or panic is wrapped in a [*DecodeError]. A pair without a symbol, and
-// an amount that a response cannot hold, are errors too. The function lists in Missing what it leaves zero.
+// returns exactly one pair for a lookup of one. Its error or panic is wrapped in a [*DecodeError]. A pair without a
+// symbol, and an amount that a response cannot hold, are errors too. The function lists in Missing what it leaves zero.
 func WithCoinNetworkDecoder(decode func(body json.RawMessage) ([]CoinNetwork, error)) Option {
 	return func(cfg *config) error {
 		if decode == nil {

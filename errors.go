@@ -250,7 +250,7 @@ type TransportError struct {
 	LastStatus int    // the status of the last response of any attempt; 0 for none
 	Err        error  `json:"-"` // why there is no usable response
 
-	Outcome   Outcome // [OutcomeOf] returns it; [OutcomeNotSent] if nothing was sent, for certain; [OutcomeRejected] after some redirects
+	Outcome   Outcome // [OutcomeOf] returns it; [OutcomeNotSent] is certain; [OutcomeRejected] after some redirects
 	Retryable bool    // [SafeToRetry] returns it: the same call may be made again
 
 	transient bool
@@ -411,7 +411,8 @@ func sanitize(err error, keys redact.Redactor) error {
 	text := redact.Passwords(examined, len(whole) > maxExaminedText)
 	return &cleanError{
 		text:    redact.Truncate(printable(strings.Join(strings.Fields(text), " ")), maxSanitizedText),
-		timeout: attempt.IsTimeout(err), deadline: errors.Is(err, context.DeadlineExceeded), aborted: errors.Is(err, context.Canceled),
+		timeout: attempt.IsTimeout(err),
+		aborted: errors.Is(err, context.Canceled), deadline: errors.Is(err, context.DeadlineExceeded),
 	}
 }
 

@@ -161,8 +161,9 @@ func (o *order) logAbort(a *abort) {
 	}
 	defer func() { _ = recover() }()
 	value := oneLine(sanitize(fmt.Errorf("%v", a.value), o.redactor))
-	cmp.Or(o.client.cfg.logger, slog.Default()).LogAttrs(o.ctx, slog.LevelError, "gateway: a panic has ended the sending of an invoice",
-		slog.String("operation", OpCreateInvoice), slog.String("panic", value), slog.String("stack", string(a.stack)))
+	logger := cmp.Or(o.client.cfg.logger, slog.Default())
+	logger.ErrorContext(o.ctx, "gateway: a panic has ended the sending of an invoice",
+		"operation", OpCreateInvoice, "panic", value, "stack", string(a.stack))
 }
 
 // A leave is why a leader leaves before its flight has landed.
@@ -366,8 +367,8 @@ func (f *flight) await(o *order) (landing, error) {
 	return result, nil
 }
 
-// recordLater goes on recording an outcome in the background, unless too many others do. Once the lease has expired, the
-// order is unknown anyway, and only a success says more.
+// recordLater goes on recording an outcome in the background, unless too many others do. Once the lease has expired,
+// the order is unknown anyway, and only a success says more.
 func (f *flight) recordLater(o *order, guard OrderGuard, r OrderRecord) {
 	isLate := func() bool { return r.Outcome != OutcomeSucceeded && attempt.HasPassed(o.expires) }
 	if isLate() || !f.flights.enterRecorder() {

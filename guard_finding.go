@@ -60,7 +60,7 @@ func (f Finding) Validate(o OrderStatus) error {
 	case f.Margin < 0:
 		name, reason = "Margin", "must not be negative"
 	case f.Margin > 0 && f.Margin < time.Microsecond:
-		name, reason = "Margin", fmt.Sprintf("is %v, which looks like a number without a unit: write 15 * time.Minute", f.Margin)
+		name, reason = "Margin", f.Margin.String()+" looks like a number without a unit: write 15 * time.Minute"
 	case len(f.Invoice) > 0 && !f.Exists:
 		name, reason = "Invoice", "must be empty without Exists: an order with an invoice exists"
 	case len(f.Invoice) > maxFound || len(f.Invoice) > 0 && !json.Valid(f.Invoice):

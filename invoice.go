@@ -28,19 +28,20 @@ import (
 // before the first real order.
 //
 // Amounts are above zero and have at most 64 digits, at most 30 of them decimal places, and those of Price at most 8:
-// one with more looks like a float. They are written exactly, trailing zeros included. Texts are valid UTF-8 of at most 1,024 bytes, without control
-// characters or surrounding space. OrderID has no invisible characters.
+// one with more looks like a float. They are written exactly, trailing zeros included. Texts are valid UTF-8 of at most
+// 1,024 bytes, BaseCurrency of 64, without control characters or surrounding space, and sent as given. OrderID has no
+// invisible characters.
 type InvoiceRequest struct {
 	OrderID      string          `json:"orderId"`               // required: the merchant's unique identifier of the order
 	Price        decimal.Decimal `json:"price"`                 // required: in the fiat currency, see BaseCurrency
 	Amount       decimal.Decimal `json:"amount"`                // required: the order's amount; of no documented unit
-	BaseCurrency string          `json:"baseCurrency,omitzero"` // the fiat currency, such as "usd"; at most 64 bytes, sent as given; not sent if empty
+	BaseCurrency string          `json:"baseCurrency,omitzero"` // the fiat currency, such as "usd"; not sent if empty
 	CoinSymbol   string          `json:"coinSymbol,omitzero"`   // the coin to pay with; not sent if empty
 	NetworkName  string          `json:"networkName,omitzero"`  // the network to pay on; not sent if empty
 }
 
-// InvoiceFormat is the form of the request for an invoice. The zero value is the documented sample, which the documented
-// field table contradicts in two places. A gateway may follow the table in one or both.
+// InvoiceFormat is the form of the request for an invoice. The zero value is the documented sample, which the
+// documented field table contradicts in two places. A gateway may follow the table in one or both.
 type InvoiceFormat struct {
 	LowerCaseKeyName bool // names the key apikey instead of apiKey
 	Numbers          bool // sends price and amount as JSON numbers, with the digits of the decimal, instead of texts
@@ -57,15 +58,18 @@ func WithInvoiceFormat(format InvoiceFormat) Option {
 // An Invoice is an invoice that was created. The response is not documented: Raw is all of it, and the
 // function of [WithInvoiceDecoder] reads Details from it.
 type Invoice struct {
-	OrderID string          `json:"orderId"`      // the order of the request
-	Raw     json.RawMessage `json:"raw,omitzero"` // the result of the response; if Replayed, the invoice that the [OrderGuard] has, or a person recorded; nil if there is none
+	OrderID string `json:"orderId"` // the order of the request
+
+	// Raw is the result of the response. If Replayed, it is the invoice that the [OrderGuard] has, or that a person
+	// recorded; nil if there is none.
+	Raw json.RawMessage `json:"raw,omitzero"`
 
 	// Replayed is true if another call created the invoice, and the [OrderGuard] returned it.
 	Replayed bool `json:"replayed"`
 
-	Request   InvoiceRequest    `json:"request,omitzero"`   // the request that created the invoice; zero if the guard does not know it
-	CreatedAt time.Time         `json:"createdAt,omitzero"` // when the [OrderGuard] recorded the invoice; zero if unknown
-	Others    []json.RawMessage `json:"others,omitzero"`    // further invoices of the order that the guard knows, which should not exist
+	Request   InvoiceRequest    `json:"request,omitzero"`   // that created the invoice; zero if the guard has none
+	CreatedAt time.Time         `json:"createdAt,omitzero"` // when the guard recorded the invoice; zero if unknown
+	Others    []json.RawMessage `json:"others,omitzero"`    // further invoices of the order, which should not exist
 
 	// Details is the result of the function of [WithInvoiceDecoder], also for a Replayed invoice; nil without the option,
 	// without Raw, and if the function cannot read Raw: DetailsErr then says why.
@@ -81,7 +85,7 @@ type Invoice struct {
 type InvoiceDetails struct {
 	ID         string          `json:"id,omitzero"`         // the gateway's own identifier
 	Address    string          `json:"address,omitzero"`    // where to pay
-	Tag        string          `json:"tag,omitzero"`        // the memo or destination tag that some coins need beside the address
+	Tag        string          `json:"tag,omitzero"`        // the memo or tag that some coins need beside the address
 	PaymentURL string          `json:"paymentUrl,omitzero"` // the page to pay on
 	Amount     decimal.Decimal `json:"amount,omitzero"`     // the amount to pay, in the coin
 	ExpiresAt  time.Time       `json:"expiresAt,omitzero"`  // when the invoice can no longer be paid
@@ -199,18 +203,18 @@ func isMended(text string) bool { return strings.ContainsRune(text, unicode.Repl
 // flight, CreateInvoice waits for it, for as long as an invoice may take by [RetryPolicy].
 //
 // A deadline ends the call while nothing of the invoice was read for sending: this call has then sent nothing.
-// Afterwards a deadline ends only the wait. CreateInvoice returns a [*TransportError] that matches [ErrStillSending] and
-// [context.DeadlineExceeded], and a goroutine goes on and records the outcome in the guard: the same call again gets the
-// invoice. Call [Client.Shutdown] before the program ends. At most 256 invoices of a client are sent without a caller;
-// beyond that, and without a guard, a deadline cuts the invoice, whose outcome is then unknown.
+// Afterwards a deadline ends only the wait. CreateInvoice returns a [*TransportError] that matches [ErrStillSending]
+// and [context.DeadlineExceeded], and a goroutine goes on and records the outcome in the guard: the same call again
+// gets the invoice. Call [Client.Shutdown] before the program ends. At most 256 invoices of a client are sent without a
+// caller; beyond that, and without a guard, a deadline cuts the invoice, whose outcome is then unknown.
 //
-// Cancelling ends the call only while nothing of the invoice was read for sending. Afterwards the call
-// goes on until it has a response, for at most InvoiceTimeout of [RetryPolicy], and makes no other attempt. The guard has
-// 10 seconds more: to end what it was asked before, and to record the outcome. If it cannot record the outcome by then,
+// Cancelling ends the call only while nothing of the invoice was read for sending. Afterwards the call goes on until it
+// has a response, for at most InvoiceTimeout of [RetryPolicy], and makes no other attempt. The guard has 10 seconds
+// more: to end what it was asked before, and to record the outcome. If it cannot record the outcome by then,
 // CreateInvoice returns, and a goroutine tries again, for at most an hour.
 //
-// The values of the context stay in use after CreateInvoice has returned, as with [context.WithoutCancel]: pass a copy of
-// a context that is used again.
+// The values of the context stay in use after CreateInvoice has returned, as with [context.WithoutCancel]: pass a copy
+// of a context that is used again.
 //
 // POST /api/invoice/create
 func (c *Client) CreateInvoice(ctx context.Context, r InvoiceRequest, opts ...CallOption) (*Invoice, error) {
@@ -329,7 +333,8 @@ func (r InvoiceRequest) Validate() error {
 // the case of currencies and of UUIDs.
 func (r InvoiceRequest) Equal(other InvoiceRequest) bool {
 	return endpoint.SameID(r.OrderID, other.OrderID) && r.Price.Equal(other.Price) && r.Amount.Equal(other.Amount) &&
-		strings.EqualFold(r.BaseCurrency, other.BaseCurrency) && r.CoinSymbol == other.CoinSymbol && r.NetworkName == other.NetworkName
+		strings.EqualFold(r.BaseCurrency, other.BaseCurrency) &&
+		r.CoinSymbol == other.CoinSymbol && r.NetworkName == other.NetworkName
 }
 
 // check returns the first field that is not valid, the OrderID before others, and why.

@@ -43,13 +43,13 @@ type Call struct {
 	Err        error         `json:"-"` // the error of the call; nil when it succeeded
 	Duration   time.Duration // of the whole call, waits included
 
-	Replayed bool  // whether the invoice of an earlier call was returned
-	Others   int   // how many further invoices of the order the [OrderGuard] knows, which should not exist
-	Left     bool  // whether the caller left at its deadline, while the invoice was sent
-	Cut      bool  // whether that deadline cut the invoice, because 256 others were being sent without a caller
-	GuardErr error `json:"-"` // why the [OrderGuard] could not record the outcome; nil if it could, or did not have to
+	Replayed bool // whether the invoice of an earlier call was returned
+	Others   int  // how many further invoices of the order the [OrderGuard] knows, which should not exist
+	Left     bool // whether the caller left at its deadline, while the invoice was sent
+	Cut      bool // whether that deadline cut the invoice, because 256 others were being sent without a caller
 
-	DetailsErr error `json:"-"` // why the function of [WithInvoiceDecoder] could not read the invoice; nil if it could, or was not called
+	GuardErr   error `json:"-"` // why the [OrderGuard] could not record the outcome; nil if it could, or did not have to
+	DetailsErr error `json:"-"` // why the function of [WithInvoiceDecoder] could not read the invoice; nil if it could
 }
 
 // An Attempt describes one attempt of a call and its result. It has no key, URL or body.
@@ -69,7 +69,7 @@ type Drift struct {
 	Operation string    // such as [OpBalance]
 	Pointer   string    // where in the response, as a JSON pointer such as "/result/17/network/color"
 	Kind      DriftKind // how it differs
-	Reason    string    // the value and why it is unexpected, such as: "ON_HOLD" is not documented; empty if Kind says it all
+	Reason    string    // the value and why it is unexpected: "ON_HOLD" is not documented; empty if Kind says it all
 }
 
 // A DriftKind is how a response differs.
@@ -253,7 +253,8 @@ type logObserver struct {
 	logged map[Drift]bool // places of drift
 }
 
-// log logs an event. Attributes with an empty text are left out. Without WithLogger the default logger gets no Debug events.
+// log logs an event. Attributes with an empty text are left out. Without WithLogger the default logger gets no Debug
+// events.
 func (l *logObserver) log(ctx context.Context, level slog.Level, text string, attrs ...slog.Attr) {
 	if l.logger == nil && level == slog.LevelDebug {
 		return
@@ -274,7 +275,8 @@ func (l *logObserver) end(ctx context.Context, c Call) {
 	case c.DetailsErr != nil:
 		level, text = slog.LevelWarn, "gateway: the invoice was created, but its details cannot be read"
 	}
-	l.log(ctx, level, text, slog.String("operation", c.Operation), slog.String("route", c.Route), slog.Int("attempts", c.Attempts),
+	l.log(ctx, level, text,
+		slog.String("operation", c.Operation), slog.String("route", c.Route), slog.Int("attempts", c.Attempts),
 		slog.Int("status", c.StatusCode), slog.String("outcome", c.Outcome.String()), slog.Duration("duration", c.Duration),
 		errorAttr("error", c.Err), errorAttr("guard_error", c.GuardErr), errorAttr("details_error", c.DetailsErr))
 }
@@ -284,8 +286,10 @@ func (l *logObserver) attempt(ctx context.Context, a Attempt) {
 	if a.Wait > 0 {
 		level, text = slog.LevelWarn, "gateway: attempt will be retried"
 	}
-	l.log(ctx, level, text, slog.String("operation", a.Operation), slog.String("route", a.Route), slog.Int("attempt", a.Number),
-		slog.Int("status", a.StatusCode), slog.Duration("duration", a.Duration), slog.Duration("wait", a.Wait), errorAttr("error", a.Err))
+	l.log(ctx, level, text,
+		slog.String("operation", a.Operation), slog.String("route", a.Route), slog.Int("attempt", a.Number),
+		slog.Int("status", a.StatusCode), slog.Duration("duration", a.Duration), slog.Duration("wait", a.Wait),
+		errorAttr("error", a.Err))
 }
 
 func (l *logObserver) drift(ctx context.Context, d Drift) {

@@ -136,7 +136,7 @@ func WithRetry(policy RetryPolicy) Option {
 // be negative.
 type RetryPolicy struct {
 	MaxAttempts    int           // 1 to 10, the first included; 1 turns retries off; default 3
-	BaseDelay      time.Duration // the first wait is drawn between 0 and this; default 100 ms, after 429 and 503 at least 1 s
+	BaseDelay      time.Duration // of the first wait, drawn from 0 to this; default 100 ms, after 429 and 503 at least 1 s
 	MaxDelay       time.Duration // the longest drawn wait; not below BaseDelay; default 5 s
 	MaxRetryAfter  time.Duration // the longest Retry-After that a call obeys; default 30 s
 	AttemptTimeout time.Duration // of one attempt of a read, its body included; default 15 s
@@ -169,7 +169,9 @@ func (p RetryPolicy) check() string {
 
 // limits returns the part of p that the retry loop needs.
 func (p RetryPolicy) limits() attempt.Policy {
-	return attempt.Policy{MaxAttempts: p.MaxAttempts, BaseDelay: p.BaseDelay, MaxDelay: p.MaxDelay, MaxRetryAfter: p.MaxRetryAfter}
+	return attempt.Policy{
+		MaxAttempts: p.MaxAttempts, BaseDelay: p.BaseDelay, MaxDelay: p.MaxDelay, MaxRetryAfter: p.MaxRetryAfter,
+	}
 }
 
 // longestInvoice is how long a CreateInvoice may take, with all its attempts. Only with
@@ -336,7 +338,7 @@ type Response struct {
 	Message    string          // the envelope's message, at most 1 KiB
 	Meta       json.RawMessage `json:",omitzero"` // the envelope's meta, at most 64 KiB; nil for none
 	Result     json.RawMessage `json:",omitzero"` // the envelope's result as it came; nil for none
-	Skipped    []Skipped       `json:",omitzero"` // the first 64 records that were skipped in a listing, a balance or rates; nil for none
+	Skipped    []Skipped       `json:",omitzero"` // the first 64 records of a list that were skipped; nil for none
 	Attempts   int             // how many attempts were made
 	Duration   time.Duration   // of the whole call, waits included
 }

@@ -71,8 +71,9 @@ type OrderConflictError struct {
 
 // Error returns the order, the fields that differ and what to do in one line.
 func (e *OrderConflictError) Error() string {
+	differs := cmp.Or(strings.Join(e.Differs, ", "), "no known field")
 	return fmt.Sprintf("gateway: %s: order %q has an invoice for another request, which differs in %s: "+
-		"use that invoice, or start a new order", OpCreateInvoice, e.OrderID, cmp.Or(strings.Join(e.Differs, ", "), "no known field"))
+		"use that invoice, or start a new order", OpCreateInvoice, e.OrderID, differs)
 }
 
 func (e *OrderConflictError) decided() decision { return decision{outcome: OutcomeConflict} }
@@ -411,7 +412,8 @@ func (o *order) replay(known *OrderRecord) (*Invoice, error) {
 	if !o.Request.differsFrom(known) {
 		return invoice, nil
 	}
-	conflict := &OrderConflictError{OrderID: o.Request.OrderID, Differs: o.Request.differences(known.Request), Request: known.Request}
+	conflict := &OrderConflictError{OrderID: o.Request.OrderID, Request: known.Request}
+	conflict.Differs = o.Request.differences(known.Request)
 	if len(invoice.Raw) > 0 {
 		conflict.Invoice = invoice
 	}
@@ -469,7 +471,8 @@ func (o *order) outcomeUnknown(failure error) *OutcomeUnknownError {
 // unknownBefore is the error of a call that has created no invoice, while the invoice of an earlier
 // call may exist.
 func (o *order) unknownBefore(known *OrderRecord) *OutcomeUnknownError {
-	e := &OutcomeUnknownError{Operation: o.operation.name, OrderID: o.Request.OrderID, Replayed: true, Cause: errUnknownBefore}
+	e := &OutcomeUnknownError{Operation: o.operation.name, OrderID: o.Request.OrderID, Replayed: true}
+	e.Cause = errUnknownBefore
 	if known != nil {
 		e.SentAt, e.StatusCode, e.Body = known.SentAt, known.StatusCode, bytes.Clone(known.Body)
 		if known.Cause != "" {

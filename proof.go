@@ -12,8 +12,8 @@ import (
 	"github.com/cryptogw/gateway/internal/endpoint"
 )
 
-// This file decides what a response to the request for an invoice proves: docs/interface.md, I-173 and I-128. Evidence is
-// a status, and the names, kinds and places of values. Messages count for nothing, except that of a success.
+// This file decides what a response to the request for an invoice proves: docs/interface.md, I-173 and I-128. Evidence
+// is a status, and the names, kinds and places of values. Messages count for nothing, except that of a success.
 
 // provesInvoice reports whether a response of 2xx proves that its invoice was created. The first case that fits
 // decides.

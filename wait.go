@@ -44,7 +44,8 @@ func (e *WaitError) Error() string {
 	if e.Status != "" {
 		seen = fmt.Sprintf("last seen %q", e.Status)
 	}
-	text := fmt.Sprintf("gateway: waiting for withdrawal %q: %s, polls: %d: %s", e.WithdrawRequestID, seen, e.Polls, oneLine(e.Err))
+	text := fmt.Sprintf("gateway: waiting for withdrawal %q: %s, polls: %d: %s",
+		e.WithdrawRequestID, seen, e.Polls, oneLine(e.Err))
 	if e.Fault != nil {
 		text += fmt.Sprintf(" (last fault: %s)", oneLine(e.Fault))
 	}
@@ -104,7 +105,9 @@ func (w WaitOptions) check() string {
 // A bad argument is an [*ArgumentError]. The call options apply to each inquiry.
 //
 // GET /api/withdrawal/inquiry/{withdrawRequestId}
-func (c *Client) WaitWithdrawal(ctx context.Context, withdrawRequestID string, w WaitOptions, opts ...CallOption) (*Withdrawal, error) {
+func (c *Client) WaitWithdrawal(
+	ctx context.Context, withdrawRequestID string, w WaitOptions, opts ...CallOption,
+) (*Withdrawal, error) {
 	p, err := c.newPoller(ctx, withdrawRequestID, w, append(slices.Clip(opts), inWait(map[Drift]bool{})))
 	if err != nil {
 		return nil, err
@@ -130,7 +133,9 @@ func (c *Client) WaitWithdrawal(ctx context.Context, withdrawRequestID string, w
 // minute. The intervals and Changed are not used.
 //
 // GET /api/withdrawal/inquiry/{withdrawRequestId}
-func (c *Client) PollWithdrawal(ctx context.Context, withdrawRequestID string, w WaitOptions, opts ...CallOption) (seen *Withdrawal, over bool, err error) {
+func (c *Client) PollWithdrawal(
+	ctx context.Context, withdrawRequestID string, w WaitOptions, opts ...CallOption,
+) (seen *Withdrawal, over bool, err error) {
 	w.Changed = nil
 	p, err := c.newPoller(ctx, withdrawRequestID, w, opts)
 	if err != nil {
@@ -169,7 +174,9 @@ type withdrawalPoller struct {
 	retryAfter time.Duration // what the service asked to wait
 }
 
-func (c *Client) newPoller(ctx context.Context, id string, w WaitOptions, opts []CallOption) (*withdrawalPoller, error) {
+func (c *Client) newPoller(
+	ctx context.Context, id string, w WaitOptions, opts []CallOption,
+) (*withdrawalPoller, error) {
 	name, reason := c.check(ctx)
 	if reason == "" {
 		name, reason = "w", w.check()
@@ -177,7 +184,9 @@ func (c *Client) newPoller(ctx context.Context, id string, w WaitOptions, opts [
 	if reason != "" {
 		return nil, &ArgumentError{Operation: OpWithdrawal, Name: name, Reason: reason}
 	}
-	return &withdrawalPoller{client: c, id: id, opts: opts, options: w, begun: time.Now(), progress: WaitError{WithdrawRequestID: id}}, nil
+	return &withdrawalPoller{
+		client: c, id: id, opts: opts, options: w, begun: time.Now(), progress: WaitError{WithdrawRequestID: id},
+	}, nil
 }
 
 // poll polls once. It reports whether the status that it saw is final. An error ends the wait too.
@@ -232,7 +241,8 @@ func (p *withdrawalPoller) isFinal(status WithdrawalStatus) bool {
 // that an intermediary may have made.
 func (p *withdrawalPoller) isRefused(err error) bool {
 	refusal, ok := err.(*APIError)
-	if !ok || !slices.Contains([]int{400, 401, 403, 404, 410, 422}, refusal.StatusCode) || !refusal.said.isOfService(refusal.StatusCode) {
+	ends := []int{400, 401, 403, 404, 410, 422}
+	if !ok || !slices.Contains(ends, refusal.StatusCode) || !refusal.said.isOfService(refusal.StatusCode) {
 		return false
 	}
 	now := time.Now()

@@ -69,7 +69,8 @@ func (e *Error) Retryable() bool {
 // or an error that reports itself as temporary.
 func IsNetworkError(err error) bool {
 	var number syscall.Errno
-	if errors.As(err, &number) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) {
+	isCut := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
+	if isCut || errors.As(err, &number) {
 		return true
 	}
 	var temporary interface{ Temporary() bool }

@@ -23,7 +23,7 @@ func IsRetryableStatus(status int) bool {
 // isHostFailure reports whether a status says that a host does not work, so that another host of the
 // same name may.
 func isHostFailure(status int) bool {
-	return status == http.StatusBadGateway || status == http.StatusServiceUnavailable || status == http.StatusGatewayTimeout
+	return status == 502 || status == 503 || status == 504
 }
 
 // IsThrottled reports whether a status asks for fewer requests.

@@ -11,8 +11,8 @@ import (
 // maxMended is how many characters of a text are mended. One with more is not read: it is in another encoding.
 const maxMended = 64 << 10
 
-// mend returns a copy of a text with U+FFFD in the place of each character that is none: a byte that is not UTF-8, or an
-// escape of half a surrogate pair. It returns nil if there is none, or if there are too many.
+// mend returns a copy of a text with U+FFFD in the place of each character that is none: a byte that is not UTF-8, or
+// an escape of half a surrogate pair. It returns nil if there is none, or if there are too many.
 func mend(text []byte) (mended []byte) {
 	if !utf8.Valid(text) {
 		if mended = mendBytes(text); mended == nil {

@@ -2,8 +2,9 @@
 // route and its arguments.
 //
 // An argument stays one path segment or one query value, whatever it contains, or is refused. The path of the
-// base URL stays in front of every route. A function that returns a reason says why it refuses its argument, in words that
-// follow the argument's name in an error text, or "". No reason contains the argument itself, which may be a key or a password.
+// base URL stays in front of every route. A function that returns a reason says why it refuses its argument, in words
+// that follow the argument's name in an error text, or "". No reason contains the argument itself, which may be a key
+// or a password.
 package endpoint
 
 import (

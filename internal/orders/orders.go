@@ -50,7 +50,7 @@ type Row[R any] struct {
 
 	Held     *R           // the attempt that was begun last, until it ends
 	Open     []Attempt[R] // attempts of unknown outcome, the first that was known first
-	Last     *R           // of an order without an invoice: the last attempt that proved nothing, or was found to be absent
+	Last     *R           // of an order without an invoice: the last attempt that proved nothing, or found absent
 	Invoices []Attempt[R] // the invoice of the order, and further ones, which should not be
 	Bare     bool         // the first of them is known to exist, but not what it says
 	Findings []Finding    // all of them, the first one first
@@ -118,8 +118,8 @@ func (r Row[R]) Begin(b Begin[R], now int64) (Row[R], Answer) {
 	}
 	state := r.State(now)
 	if r.Gateway != "" && r.Gateway != b.Gateway {
-		return r, Answer{Err: fmt.Errorf("%w: it is known at %s, and this client calls %s; if that is the same gateway with a new base URL, change the orders as docs/unknown.md says",
-			ErrOtherGateway, r.Gateway, b.Gateway)}
+		return r, Answer{Err: fmt.Errorf("%w: it is known at %s, and this client calls %s; if that is the same gateway "+
+			"with a new base URL, change the orders as docs/unknown.md says", ErrOtherGateway, r.Gateway, b.Gateway)}
 	}
 	if state != Free && (state != Unknown || !b.Resubmit) {
 		return r, Answer{}
@@ -211,7 +211,7 @@ type Resolve[R any] struct {
 	Attempt int64     // the last one when the order was read, before it was looked up
 	Read    int64     // when the order was read, by the clock of the guard
 	ReadAt  time.Time // when it was, by the clock of the process that read it
-	Waited  int64     // how long that was after the attempt began, or ended if nobody knows when, by the clocks of the processes
+	Waited  int64     // how long after the attempt began, or ended, that was by the clocks of the processes
 	Margin  int64     // how long a request may be in transit, in microseconds
 	Bare    bool      // what the invoice says is not known
 	Same    bool      // it says what the invoice of the row says

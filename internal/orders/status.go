@@ -76,7 +76,9 @@ type RecordedFinding interface {
 }
 
 // StatusOf returns an order as it was read: at now by the clock of the guard, and at readAt by that of the process.
-func StatusOf[S ~int8, F RecordedFinding, R Record[O, Q], O ~int8, Q Request[Q]](row *Row[R], merchant, id string, now int64, readAt time.Time) Status[S, F, R] {
+func StatusOf[S ~int8, F RecordedFinding, R Record[O, Q], O ~int8, Q Request[Q]](
+	row *Row[R], merchant, id string, now int64, readAt time.Time,
+) Status[S, F, R] {
 	state := row.State(now)
 	status := Status[S, F, R]{
 		OrderID: id, Merchant: merchant, Gateway: row.Gateway,
@@ -99,7 +101,8 @@ func StatusOf[S ~int8, F RecordedFinding, R Record[O, Q], O ~int8, Q Request[Q]]
 		status.Earlier = append(status.Earlier, a.Record)
 	}
 	for _, f := range row.Findings {
-		status.Findings = append(status.Findings, F{Exists: f.Exists, By: f.By, Note: f.Note, At: TimeAt(f.At), Attempt: NameOf(f.Attempt)})
+		status.Findings = append(status.Findings,
+			F{Exists: f.Exists, By: f.By, Note: f.Note, At: TimeAt(f.At), Attempt: NameOf(f.Attempt)})
 	}
 	return status
 }
@@ -178,7 +181,9 @@ func Ended[R Record[O, Q], O ~int8, Q Request[Q]](row *Row[R], end End[R], now i
 }
 
 // ResolveOf returns the transition for a finding, with an invoice as JSON or none.
-func ResolveOf[R Record[O, Q], O ~int8, Q Request[Q]](row *Row[R], finding Finding, invoice json.RawMessage) Resolve[R] {
+func ResolveOf[R Record[O, Q], O ~int8, Q Request[Q]](
+	row *Row[R], finding Finding, invoice json.RawMessage,
+) Resolve[R] {
 	isSame := len(row.Invoices) > 0 && bytes.Equal(fields[O, Q](row.Invoices[0].Record).Invoice, invoice)
 	return Resolve[R]{Finding: finding, Bare: len(invoice) == 0, Same: isSame, Record: found(row, invoice)}
 }
