@@ -16,18 +16,24 @@ const (
 	mostTry     = 3 * time.Second        // on one connection
 	tryPause    = 100 * time.Millisecond // between two
 	mostTryTime = 10 * time.Second       // after which no further one begins
+	mostWait    = time.Second            // likewise, where a person waits
 )
 
 // onConn calls f with a connection. If the failure says that the server has become read-only or is going away, or that
 // the connection is lost, onConn closes the connection and calls f with another one: until the context ends, for up to 10
-// seconds. If f may be repeated although a try may have been executed, a try that gets no answer for 3 seconds is lost.
+// seconds, as long as a switchover may take. If f may be repeated although a try may have been executed, a try that gets no
+// answer for 3 seconds is lost. What may not be repeated is what a person has asked for, who learns the reason after a second.
 func (g *Guard) onConn(ctx context.Context, may repeats, f func(context.Context, handle) error) error {
 	if g.cfg.dialect == SQLite {
 		return g.withBusyTimeout(ctx, f)
 	}
+	most := mostTryTime
+	if may == isRefused {
+		most = mostWait
+	}
 	for start := time.Now(); ; {
 		again, err := g.try(ctx, may, f)
-		if !again || ctx.Err() != nil || time.Since(start) >= mostTryTime || wait(ctx, tryPause) != nil {
+		if !again || ctx.Err() != nil || time.Since(start) >= most || wait(ctx, tryPause) != nil {
 			return err
 		}
 	}
@@ -74,10 +80,10 @@ func (s *schema) refuses(err error) bool { return hasCode(err, s.refusals) }
 var ErrUnanswered = errors.New("the database may have made the change or not")
 
 // unanswered returns the error of a statement that changes something, which matches ErrUnanswered unless the
-// server has refused it.
+// server has refused it, or has not got it.
 func (s *schema) unanswered(err error) error {
 	isAnswered := s.driver == dialects[SQLite].driver || sqlState(err) != "" || err != nil && strings.HasPrefix(err.Error(), "Error ")
-	if err == nil || isAnswered && !s.isLost(err) {
+	if err == nil || errors.Is(err, driver.ErrBadConn) || isAnswered && !s.isLost(err) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", err, ErrUnanswered)

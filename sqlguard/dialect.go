@@ -60,6 +60,9 @@ type dialect struct {
 	terminate    string   // ends the server's side of a connection
 }
 
+// readOnly are the codes of MariaDB for a server or a transaction that only reads.
+var readOnly = []string{"Error 1290", "Error 1792", "Error 1836"}
+
 // durably is true. Whatever synchronous_commit is, the transaction of a statement that has it waits until the disk has its commit.
 const durably = "set_config('synchronous_commit', 'on', true) = 'on'"
 
@@ -124,7 +127,7 @@ var dialects = [...]dialect{
 			"FROM DUAL WHERE @@log_bin = 1 AND @@sync_binlog <> 1 AND @@innodb_flush_log_at_trx_commit = 1",
 		engine: " ENGINE = InnoDB", list: mariaList,
 		again:    []string{"Error 1213", "Error 1205", "Error 1020"},
-		refusals: []string{"Error 1290", "Error 1792", "Error 1836", "Error 1047"}, denials: []string{"Error 1142", "Error 1044"}, losses: []string{"Error 1053", "Error 1927", "invalid connection"},
+		refusals: append([]string{"Error 1047"}, readOnly...), denials: []string{"Error 1142", "Error 1044"}, losses: []string{"Error 1053", "Error 1927", "invalid connection"},
 	},
 }
 

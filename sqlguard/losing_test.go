@@ -107,6 +107,52 @@ func (c losingConn) ExecContext(ctx context.Context, text string, args []driver.
 	return result, err
 }
 
+// changes are those that people make: of a created order, an unknown one, and A-2.
+func changes(t *testing.T, created, unknown gateway.OrderStatus) map[string]func(*Guard) error {
+	return map[string]func(*Guard) error{
+		"resolve": func(g *Guard) error { return g.ResolveAll(t.Context(), []Resolution{{unknown, exists}}) },
+		"mark": func(g *Guard) error {
+			_, err := g.Mark(t.Context(), []gateway.OrderStatus{{OrderID: "A-2"}})
+			return err
+		},
+		"prune":  func(g *Guard) error { _, err := g.Prune(t.Context(), 24*time.Hour); return err },
+		"forget": func(g *Guard) error { return g.Forget(t.Context(), created) },
+	}
+}
+
+// On a server that only reads, as a replica does, people soon learn that, and that nothing was changed.
+func TestReadOnly(t *testing.T) {
+	postgres, mariadb, sqlite := newPostgres(t), newMariaDB(t), newSQLite(t)
+	for name, tt := range map[string]struct {
+		w, only testDB
+		want    string
+	}{
+		"PostgreSQL": {postgres, postgres.with("&default_transaction_read_only=on"), "(SQLSTATE 25006): the server is read-only, as a replica is"},
+		"MariaDB":    {mariadb, mariadb.with("&tx_read_only=1"), ": the server is read-only, as a replica is"},
+		"MariaDB, with a driver that hides it": {
+			newMariaDB(t), mariadb.with("&tx_read_only=1&rejectReadOnly=true"), "or, with rejectReadOnly in the DSN, is read-only",
+		},
+		"SQLite": {sqlite, sqlite.with("&mode=ro"), "this user may not write the file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			owner := tt.w.guard(t)
+			tt.only.table = tt.w.table
+			owner.once(t, order, gateway.OutcomeSucceeded)
+			created, unknown := owner.order(t, order), owner.unknown(t, "A-1")[0]
+			for name, change := range changes(t, created, unknown) {
+				g, losing := tt.only.losing(t)
+				err := change(g)
+				if wantText(t, err, tt.want); errors.Is(err, ErrUnanswered) || losing.opened > 12 {
+					t.Errorf("%s: %v, after %d connections", name, err, losing.opened)
+				}
+			}
+			if o := owner.order(t, "A-1"); o.State != gateway.OrderUnknown {
+				t.Errorf("%+v", o)
+			}
+		})
+	}
+}
+
 // A change that the server has not answered is said to be open, and one that it has refused is not.
 func TestErrUnanswered(t *testing.T) {
 	inServers(t, func(t *testing.T, w testDB) {
@@ -114,16 +160,7 @@ func TestErrUnanswered(t *testing.T) {
 		g, losing := w.losing(t)
 		reader := w.as(t, "SELECT").mustNew(t)
 		owner.once(t, order, gateway.OutcomeSucceeded)
-		created, unknown := owner.order(t, order), owner.unknown(t, "A-1")[0]
-		for name, change := range map[string]func(*Guard) error{
-			"resolve": func(g *Guard) error { return g.ResolveAll(t.Context(), []Resolution{{unknown, exists}}) },
-			"mark": func(g *Guard) error {
-				_, err := g.Mark(t.Context(), []gateway.OrderStatus{{OrderID: "A-2"}})
-				return err
-			},
-			"prune":  func(g *Guard) error { _, err := g.Prune(t.Context(), 24*time.Hour); return err },
-			"forget": func(g *Guard) error { return g.Forget(t.Context(), created) },
-		} {
+		for name, change := range changes(t, owner.order(t, order), owner.unknown(t, "A-1")[0]) {
 			if err := change(reader); err == nil || errors.Is(err, ErrUnanswered) {
 				t.Errorf("%s, refused: %v", name, err)
 			}

@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -316,13 +317,20 @@ func readRows(rows *sql.Rows, failure error, scan func() error) (err error) {
 	return rows.Err()
 }
 
-// advised says in an error what to do about a table or a column that does not exist, a prepared statement or an encoding.
+// advised says in an error what to do about a table or a column that does not exist, a prepared statement or a server that
+// only reads.
 func advised(err error) error {
 	if err == nil {
 		return nil
 	}
 	state, text := sqlState(err), err.Error()
 	switch {
+	case state == "25006" || slices.ContainsFunc(readOnly, func(code string) bool { return strings.Contains(text, code) }):
+		return fmt.Errorf("%w: the server is read-only, as a replica is, or the session is: connect to the primary", err)
+	case strings.Contains(text, "attempt to write a readonly database"):
+		return fmt.Errorf("%w: this user may not write the file, or the DSN says that it only reads", err)
+	case errors.Is(err, driver.ErrBadConn):
+		return fmt.Errorf("%w: the server is gone, or, with rejectReadOnly in the DSN, is read-only", err)
 	case state == "42P05" || state == "26000": // of a pooler that gives each transaction another connection
 		return fmt.Errorf("%w: behind PgBouncer with transaction pooling, the DSN needs default_query_exec_mode=exec", err)
 	case state == "42P01" || strings.Contains(text, "no such table") || strings.HasPrefix(text, "Error 1146 "):

@@ -33,6 +33,9 @@ func cellOf(text string) string {
 	return cell
 }
 
+// isCellOf reports whether a cell shows a text, with or without the mark of a text, which some spreadsheets remove.
+func isCellOf(cell, text string) bool { return cell == text || cell == cellOf(text) }
+
 // textOf returns the text of a cell that cellOf has made.
 func textOf(cell string) string {
 	if len(cell) > 1 && cell[0] == '\'' && strings.Contains(formulas, cell[1:2]) {

@@ -98,7 +98,7 @@ func mariaDBOf(u *url.URL) (*mysql.Config, error) {
 
 func openMariaDB(cfg *mysql.Config, err error) (*sql.DB, error) {
 	if err == nil {
-		cfg.InterpolateParams, cfg.RejectReadOnly = true, true
+		cfg.InterpolateParams, cfg.RejectReadOnly = true, false // which would hide that a server is read-only
 		var connector driver.Connector
 		if connector, err = mysql.NewConnector(cfg); err == nil {
 			return sql.OpenDB(connector), nil

@@ -107,7 +107,7 @@ func (s *session) resolve(ctx context.Context, f findings, dryRun bool) error {
 	}
 	switch refused := onLines(err, f.lines); {
 	case refused != nil:
-		return fmt.Errorf("nothing was changed:\n%w\nList these orders again with gateway orders pending or show, and look them up again", refused)
+		return fmt.Errorf("nothing was changed:\n%w\n%sList these orders again with gateway orders pending or show, and look them up again", refused, f.others())
 	case errors.Is(err, sqlguard.ErrUnanswered):
 		return fmt.Errorf("the findings may have been recorded or not, all of them or none; run it again with --dry-run to see: %w", err)
 	case err != nil:
@@ -127,12 +127,25 @@ func (s *session) resolve(ctx context.Context, f findings, dryRun bool) error {
 	return fmt.Errorf("%w:\n%w\nList these orders again after that time, and look them up again", errLeft, early)
 }
 
-// takeEarly removes the findings that are too early, and returns why they are refused: all that are, or the error is returned.
+// others says how the other findings of a file are recorded.
+func (f *findings) others() string {
+	if f.lines == nil {
+		return ""
+	}
+	return "To record the others, empty these findings. "
+}
+
+// takeEarly removes the findings that are too early, and returns why they are refused; or any other error.
 func (f *findings) takeEarly(err error) (early, failure error) {
+	var others []error
 	refusals := refusalsOf(err)
-	isOther := func(r *sqlguard.RefusedError) bool { return !errors.Is(r, gateway.ErrTooEarly) }
-	if len(refusals) == 0 || slices.ContainsFunc(refusals, isOther) {
-		return nil, err
+	for _, r := range refusals {
+		if !errors.Is(r, gateway.ErrTooEarly) {
+			others = append(others, r)
+		}
+	}
+	if len(refusals) == 0 || len(others) > 0 {
+		return nil, cmp.Or(errors.Join(others...), err)
 	}
 	early = onLines(err, f.lines)
 	for _, r := range slices.Backward(refusals) {
@@ -164,6 +177,8 @@ func (s *session) resolveFile(ctx context.Context, name string, f gateway.Findin
 	for _, l := range rows {
 		o, finding, err := rowOf(l, f)
 		switch {
+		case err != nil && o.Merchant != "":
+			wrong = append(wrong, &lineError{l.number, fmt.Errorf("order %q of merchant %q: %w", o.OrderID, o.Merchant, err)})
 		case err != nil && o.OrderID != "":
 			wrong = append(wrong, &lineError{l.number, fmt.Errorf("order %q: %w", o.OrderID, err)})
 		case err != nil:
@@ -175,7 +190,7 @@ func (s *session) resolveFile(ctx context.Context, name string, f gateway.Findin
 		}
 	}
 	if len(wrong) > 0 {
-		return usage("nothing was changed:\n%w\nIn a spreadsheet, import every column as text; list the orders again for another file", errors.Join(wrong...))
+		return usage("nothing was changed:\n%w\nIn a spreadsheet, import every column of the list as text, and sort whole rows. The list can be imported again, or made anew", errors.Join(wrong...))
 	}
 	return s.resolve(ctx, found, dryRun)
 }
@@ -185,8 +200,8 @@ func rowOf(l line, found gateway.Finding) (o gateway.OrderStatus, f *gateway.Fin
 	if o, err = orderOf(l.cells[0]); err != nil {
 		return o, nil, err
 	}
-	if l.cells[2] != cellOf(o.OrderID) || l.cells[3] != cellOf(o.Merchant) {
-		return o, nil, errors.New("the row shows another order or merchant than its token has: a column was sorted by itself, or a spreadsheet has changed it")
+	if !isCellOf(l.cells[2], o.OrderID) || !isCellOf(l.cells[3], o.Merchant) {
+		return o, nil, errors.New("the row shows another order or merchant than its token has")
 	}
 	finding, invoice := strings.ToLower(strings.TrimSpace(l.cells[1])), strings.TrimSpace(l.cells[4])
 	switch found.Exists = finding == findsExists; {
