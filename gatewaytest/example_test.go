@@ -81,3 +81,45 @@ func ExampleServer_Advance() {
 	// PENDING
 	// COMPLETED
 }
+
+// The stand-in answers as your own gateway does.
+func ExampleServer_SetResult() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	gw.SetResult(gatewaytest.OpExchangeRates, `{"currency":"BTC","rates":{"USD":"64123.55"}}`)
+
+	resp, err := http.Get(gw.URL + "/api/exchange-rate")
+	if err != nil {
+		panic(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	fmt.Println(string(body), err)
+	// Output: {"message":"Operation was successful.","result":{"currency":"BTC","rates":{"USD":"64123.55"}},"meta":{}} <nil>
+}
+
+// The limit is two requests a minute, by the clock of the stand-in.
+func ExampleServer_SetRateLimit() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	gw.SetRateLimit(2, time.Minute)
+
+	get := func() {
+		resp, err := http.Get(gw.URL + "/api/exchange-rate")
+		if err != nil {
+			panic(err)
+		}
+		resp.Body.Close()
+		fmt.Println(resp.Status)
+	}
+	for range 3 {
+		get()
+	}
+	gw.Advance(time.Minute)
+	get()
+	// Output:
+	// 200 OK
+	// 200 OK
+	// 429 Too Many Requests
+	// 200 OK
+}

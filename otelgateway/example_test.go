@@ -2,12 +2,11 @@ package otelgateway_test
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
-	"os"
 	"time"
 
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
@@ -60,17 +59,32 @@ func ExampleNew() {
 	//     POST /api/invoice/create
 }
 
+// unknown is a guard with this many unknown orders. A program passes its [sqlguard.Guard].
+type unknown int
+
+func (n unknown) PendingSummary(context.Context) (sqlguard.PendingSummary, error) {
+	return sqlguard.PendingSummary{Count: int(n), Oldest: time.Now().Add(-time.Hour)}, nil
+}
+
 // A program registers the gauges of its pending orders, for the alarms. They end after the last export.
 func ExampleRegisterPending() {
-	db, err := sql.Open("pgx", os.Getenv("DATABASE_URL"))
-	check(err)
-	guard, err := sqlguard.New(db)
-	check(err)
-	meters := sdkmetric.NewMeterProvider() // with a reader, such as that of the exporter for Prometheus
-	gauges, err := otelgateway.RegisterPending(guard, otelgateway.Options{MeterProvider: meters, Guard: "shop"})
+	ctx, reader := context.Background(), sdkmetric.NewManualReader() // or that of the exporter for Prometheus
+	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
+	defer meters.Shutdown(ctx)
+	gauges, err := otelgateway.RegisterPending(unknown(2), otelgateway.Options{MeterProvider: meters, Guard: "shop"})
 	check(err)
 	defer gauges.Unregister()
-	defer meters.Shutdown(context.Background())
+
+	var collected metricdata.ResourceMetrics
+	check(reader.Collect(ctx, &collected))
+	for _, m := range collected.ScopeMetrics[0].Metrics {
+		if counts, ok := m.Data.(metricdata.Gauge[int64]); ok {
+			fmt.Println(m.Name, counts.DataPoints[0].Value)
+		}
+	}
+	// Output:
+	// gateway.orders.pending 2
+	// gateway.orders.readable 1
 }
 
 func check(err error) {

@@ -152,3 +152,30 @@ func ExampleToCoin() {
 	// 23.08 <nil>
 	// gateway: to_coin: fiat: must be usd or eur; convert another currency with PriceIn
 }
+
+// The form of a checkout sends back the coin and the network that the buyer has chosen.
+func ExampleOffers_Find() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	client, ctx := connect(gw), context.Background()
+	pairs, err := client.CoinNetworks(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	rates, err := client.ExchangeRates(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	offers, err := pricing.NewOffers(pricing.NewCatalog(pairs), rates, decimal.RequireFromString("12.69"), "usd")
+	if err != nil {
+		log.Fatal(err)
+	}
+	offer, listed := offers.Find("usdt", "Tron")
+	fmt.Println(listed, offer.Amount, offer.Err)
+	_, listed = offers.Find("USDT", "Bitcoin")
+	fmt.Println(listed)
+	// Output:
+	// true 12.687463 <nil>
+	// false
+}

@@ -36,12 +36,8 @@ func Example() {
 	defer gw.Close()
 	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultCommitThenDrop())
 
-	dir, err := os.MkdirTemp("", "orders")
-	check(err)
-	defer os.RemoveAll(dir)
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "orders.db")+"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)")
-	check(err)
-	defer db.Close()
+	db, remove := database()
+	defer remove()
 
 	client, guard, err := open(ctx, db, gw.URL, gw.APIKey)
 	check(err)
@@ -70,6 +66,61 @@ func Example() {
 	// an earlier invoice may exist: true
 	// A-17 is unknown after 1 attempt
 	// already created: true
+}
+
+// After a restore the database has forgotten the newest orders. They are marked, so that nothing sends them again
+// before a person has looked them up.
+func ExampleGuard_Mark() {
+	ctx := context.Background()
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	db, remove := database()
+	defer remove()
+	client, guard, err := open(ctx, db, gw.URL, gw.APIKey)
+	check(err)
+
+	marked, err := guard.Mark(ctx, []gateway.OrderStatus{{OrderID: "A-17"}, {OrderID: "A-18"}})
+	fmt.Println("marked:", marked, err)
+	price := decimal.RequireFromString("10.50")
+	_, err = client.CreateInvoice(ctx, gateway.InvoiceRequest{OrderID: "A-17", Price: price, Amount: price})
+	fmt.Println(gateway.OutcomeOf(err), "requests:", len(gw.Requests()))
+	// Output:
+	// marked: 2 <nil>
+	// unknown requests: 0
+}
+
+// A page lists the pending orders, and its form sends a token back with the finding.
+func ExampleToken() {
+	ctx := context.Background()
+	db, remove := database()
+	defer remove()
+	guard, err := sqlguard.New(db)
+	check(err)
+	check(guard.Migrate(ctx))
+	_, err = guard.Mark(ctx, []gateway.OrderStatus{{OrderID: "A-17"}})
+	check(err)
+
+	pending, err := guard.Pending(ctx, gateway.PendingQuery{})
+	check(err)
+	token := sqlguard.Token(pending[0]) // in the form
+
+	order, err := sqlguard.ParseToken(token)
+	check(err)
+	err = guard.Resolve(ctx, order, gateway.Finding{Exists: true, By: "anna@shop.example", Note: "invoice 4711"})
+	fmt.Println(order.OrderID, err)
+	// Output: A-17 <nil>
+}
+
+// database returns an empty database; in production, of PostgreSQL, MariaDB, or of a file on a local disk.
+func database() (db *sql.DB, remove func()) {
+	dir, err := os.MkdirTemp("", "orders")
+	check(err)
+	db, err = sql.Open("sqlite", "file:"+filepath.Join(dir, "orders.db")+"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)")
+	check(err)
+	return db, func() {
+		check(db.Close())
+		check(os.RemoveAll(dir))
+	}
 }
 
 func check(err error) {
