@@ -1,7 +1,8 @@
-// Package gateway is a client for a cryptocurrency payment gateway: coins and
-// networks, exchange rates, balance, invoices and the inquiry of withdrawals.
+// Package gateway is a client for a cryptocurrency payment gateway: coins and networks, exchange rates, balances,
+// invoices and withdrawals.
 //
-// A [Client] has a method for each endpoint of the service.
+// A [Client] has a method for each endpoint of the service. A process makes one client with [New], or with [FromEnv]
+// from environment variables, and calls [Client.Shutdown] before it ends.
 //
 //	client, err := gateway.New("https://gateway.example", apiKey)
 //	...
@@ -16,9 +17,11 @@
 // Amounts are exact, never a float. An amount that is missing, null or malformed is never a silent zero: it is an
 // error that names its place, or the result says which one it is, as [CoinNetwork] and [Rate] do.
 //
-// [Client.CreateInvoice] sends at most one invoice. The client's [OrderGuard], by default in memory,
-// remembers the order, so that the same call again returns the same invoice. After an error,
-// [OutcomeOf] says what the error means for the order: [OutcomeNotSent], [OutcomeRejected],
+// [Client.CreateInvoice] sends at most one invoice. The client's [OrderGuard] remembers the order, so that the same
+// call again returns the same invoice. The default guard is in memory: it forgets everything at a restart, and knows
+// no other process. Package sqlguard has one for a database.
+//
+// After an error, [OutcomeOf] says what the error means for the order: [OutcomeNotSent], [OutcomeRejected],
 // [OutcomeConflict] or [OutcomeUnknown]. After an unknown outcome an invoice may exist: call again
 // if [SafeToRetry] is true, otherwise look the order up before anything else.
 //
@@ -45,15 +48,28 @@
 //
 // # Undocumented responses
 //
-// The service documents only a part of its interface: see docs/interface.md of the repository. Documented
-// results have typed fields. Rates, balances and the lookups of pairs are not documented: the client reads a few
-// plain forms, or calls the functions of [WithRatesDecoder], [WithBalanceDecoder] and [WithCoinNetworkDecoder]. Rates
-// and balances keep the result in a field Raw. An invoice has a Raw, and the Details that the function of
-// [WithInvoiceDecoder] returns. [WithResponse] returns the envelope of any response. Records of a list that cannot be
-// read are skipped: see [Skipped].
+// The service documents only a part of its interface: see docs/interface.md of the repository. Documented results have
+// typed fields. Rates, balances and the lookups of pairs are not documented: the client reads a few plain forms, or
+// calls the functions of [WithRatesDecoder], [WithBalanceDecoder] and [WithCoinNetworkDecoder]. Rates and balances keep
+// the result in a field Raw. So does an invoice; its Details are what the function of [WithInvoiceDecoder] returns.
+// [WithResponse] returns the envelope of any response. A list skips records that cannot be read: see [Skipped].
 //
-// Package [github.com/cryptogw/gateway/pricing] converts prices and checks limits, and package
-// [github.com/cryptogw/gateway/gatewaytest] provides a gateway to test against.
+// # Other packages
+//
+// These belong to this module:
+//
+//   - [github.com/cryptogw/gateway/pricing] converts a price into coins, and checks what can be paid and withdrawn.
+//   - [github.com/cryptogw/gateway/gatewaytest] is a gateway in memory to test against, which injects faults.
+//   - [github.com/cryptogw/gateway/guardtest] tests an [OrderGuard] of your own.
+//
+// These are modules of their own:
+//
+//   - [github.com/cryptogw/gateway/sqlguard] is an [OrderGuard] in PostgreSQL, MariaDB or SQLite, which survives
+//     restarts and is shared by processes.
+//   - [github.com/cryptogw/gateway/rivergateway] runs invoices, and waits for withdrawals, as jobs of River.
+//   - [github.com/cryptogw/gateway/otelgateway] records OpenTelemetry traces and metrics, and has rules for alarms.
+//   - [github.com/cryptogw/gateway/cmd/gateway] is a command for shells: it tries a gateway, serves a stand-in, and
+//     ends unknown orders. Its module is github.com/cryptogw/gateway/cmd.
 package gateway
 
 import (

@@ -82,6 +82,22 @@ func tracked(t *testing.T, extensions ...string) []string {
 	return paths
 }
 
+// The documentation of the root names every package for users, of all modules.
+func TestSource_packages(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("*/*.go")
+	require.NoError(t, err)
+	dirs := map[string]bool{"cmd/gateway": true}
+	for _, path := range files {
+		dirs[filepath.Dir(path)] = true
+	}
+	require.Greater(t, len(dirs), 6)
+	comment, _, _ := strings.Cut(fileText(t, "client.go"), "\npackage ")
+	for dir := range dirs {
+		assert.Contains(t, comment, "//   - ["+module+"/"+filepath.ToSlash(dir)+"] ")
+	}
+}
+
 // The packages import each other in one direction, as docs/architecture.md draws it,
 // and none of internal/ imports the client.
 func TestSource_imports(t *testing.T) {
