@@ -31,13 +31,13 @@ type Offers struct {
 }
 
 // NewOffers returns the offers for a price, one for each pair. Do not show them for longer than
-// the rates are good.
+// the rates are good. The price has at most 8 decimal places, as that of a [gateway.InvoiceRequest].
 func NewOffers(catalog *Catalog, rates *gateway.ExchangeRates, price decimal.Decimal, fiat string) (*Offers, error) {
 	const op = "new_offers"
 	if !isFiat(fiat) {
 		return nil, refused(op, "fiat", notFiat)
 	}
-	if reason := money.Check(price); reason != "" {
+	if reason := money.CheckPrice(price); reason != "" {
 		return nil, refused(op, "price", reason)
 	}
 	bySymbol := make(map[string]gateway.Rate, len(rates.Rates))

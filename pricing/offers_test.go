@@ -107,6 +107,7 @@ func TestNewOffers(t *testing.T) {
 	for _, refused := range []struct{ price, fiat, want string }{
 		{"10", "gbp", "fiat: must be usd or eur; convert another currency with PriceIn"},
 		{"0", "usd", "price: is required and must be greater than zero"},
+		{"0.30000000000000004", "usd", "price: has more than 8 decimal places, as a float has: round it, or make it from a text"},
 	} {
 		offers, err := pricing.NewOffers(&pricing.Catalog{}, &gateway.ExchangeRates{}, dec(refused.price), refused.fiat)
 		assertRefused(t, err, "new_offers", refused.want)
