@@ -15,12 +15,14 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway"
 )
 
-// TestBrowser buys in Chromium, comes back, and looks an order up whose response was lost. The buyer has a phone.
+// TestBrowser buys in Chromium, comes back, looks an order up whose response was lost, and is refused. The buyer has a phone.
 func TestBrowser(t *testing.T) {
 	h := newHarness(t)
-	server, _ := h.open()
+	server, s := h.open()
 	b := newBrowser(t)
 	buyer, merchant := b.newTab(), b.newTab()
 	do(buyer, chromedp.EmulateViewport(360, 900))
@@ -60,6 +62,15 @@ func TestBrowser(t *testing.T) {
 	merchant.waitFor("0 to look up at the gateway")
 	buyer.waitFor(paying) // without a click
 	assert.Len(t, h.gw.InvoicesFor(found[0].OrderID), 1)
+
+	buyer.open(server)
+	buyer.click(`//button[starts-with(@aria-label, "Buy Wool blanket")]`)
+	buyer.waitFor(choosing)
+	ends := s.begins(t, path.Base(buyer.eval("location.pathname").(string)))
+	buyer.waitFor("Your order is being sent")
+	ends(gateway.OrderRecord{Outcome: gateway.OutcomeRejected, StatusCode: 422})
+	buyer.waitFor(choosing) // without a click
+	buyer.wait(`//p[@class="alert"][contains(., "did not accept BTC on Bitcoin")]`)
 }
 
 // A browser is Chromium.

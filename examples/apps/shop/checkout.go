@@ -191,24 +191,33 @@ func (s *shop) showOffers(w http.ResponseWriter, r *http.Request, o order, statu
 	if wrong != nil {
 		page.Problem, code = wrong.text, wrong.status
 	} else {
-		page.Before = whatBecame(status)
+		page.Before, code = whatBecame(status)
+	}
+	if code == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "5")
 	}
 	return s.render(w, r, code, "offers", "Choose how to pay", page)
 }
 
-// whatBecame says why the last choice was not ordered, and what to do; "" if there was none. Only some refusals are about
-// the coin.
-func whatBecame(status gateway.OrderStatus) string {
+// whatBecame says why the last choice was not ordered, and what to do, with the status of the page; "" if there was none.
+func whatBecame(status gateway.OrderStatus) (text string, code int) {
 	last := status.Record
 	choice := last.Request.CoinSymbol + " on " + last.Request.NetworkName
 	switch {
 	case status.Attempts == 0:
-		return ""
-	case last.Outcome == gateway.OutcomeRejected && (last.StatusCode == http.StatusBadRequest || last.StatusCode == http.StatusUnprocessableEntity):
-		return "The payment service did not accept " + choice + ". Nothing was ordered, and there is nothing to pay. Please choose another coin."
+		return "", http.StatusOK
+	case last.Outcome == gateway.OutcomeRejected && !isOurs(last.StatusCode):
+		return "The payment service did not accept " + choice + ". Nothing was ordered, and there is nothing to pay. Please choose another coin.",
+			http.StatusUnprocessableEntity
 	case last.Outcome == gateway.OutcomeRejected, last.Outcome == gateway.OutcomeNotSent:
-		return "Payments are not available at the moment: " + choice + " was not ordered, and there is nothing to pay. Please try again later."
+		return "Payments are not available at the moment: " + choice + " was not ordered, and there is nothing to pay. Please try again later.",
+			http.StatusServiceUnavailable
 	default: // a person has found that it has no invoice
-		return "Your last choice, " + choice + ", was not ordered, and there is nothing to pay. Please choose again."
+		return "Your last choice, " + choice + ", was not ordered, and there is nothing to pay. Please choose again.", http.StatusOK
 	}
+}
+
+// isOurs reports whether a refusal is about the shop's key or base URL, or comes from a busy service, and not about the order.
+func isOurs(status int) bool {
+	return status/100 == 3 || slices.Contains([]int{401, 402, 403, 404, 405, 407, 425, 429}, status)
 }

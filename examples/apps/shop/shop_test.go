@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -18,6 +19,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
@@ -27,6 +29,7 @@ const testPassword = "a password for tests"
 const (
 	choosing, checking, paying = "How would you like to pay?", "We are checking your order", "Pay your order"
 	saved                      = "Your order is saved"
+	notNow                     = "Payments are not available at the moment: BTC on Bitcoin was not ordered" // on that page
 )
 
 // A harness is a stand-in gateway and a file, for one shop after another.
@@ -66,6 +69,7 @@ func (h *harness) open() (server string, s *shop) {
 // A page is what the shop has responded, after redirects.
 type page struct {
 	status     int
+	wait       string // Retry-After
 	text, path string
 }
 
@@ -98,7 +102,7 @@ func (h *harness) do(method, address string, form url.Values, change func(*http.
 	text, err := io.ReadAll(resp.Body)
 	require.NoError(h.t, err)
 	require.False(h.t, strings.Contains(string(text), h.gw.APIKey), "the key is on a page")
-	return page{resp.StatusCode, string(text), resp.Request.URL.Path}
+	return page{resp.StatusCode, resp.Header.Get("Retry-After"), string(text), resp.Request.URL.Path}
 }
 
 func nothing(*http.Request) {}
@@ -147,17 +151,20 @@ func (h *harness) sent() (n int) {
 func TestPurchase(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		fault gatewaytest.Fault
-		page  string // the heading after the button was pressed
-		says  string // a text of that page
-		again string // the heading after it was pressed again
-		sent  int    // after that
+		fault  gatewaytest.Fault
+		page   string // the heading after the button was pressed
+		says   string // a text of that page
+		status string // of that page, with Retry-After
+		again  string // the heading after it was pressed again
+		sent   int    // after that
 	}{
-		"a lost response":      {gatewaytest.FaultCommitThenDrop(), checking, "Please do not pay anything yet", checking, 1},
-		"the page of a CDN":    {gatewaytest.FaultPage(502), checking, "Please do not pay anything yet", checking, 1},
-		"a refusal":            {gatewaytest.FaultRefuse(400, "not today"), choosing, "did not accept BTC on Bitcoin", paying, 2},
-		"a refusal of the key": {gatewaytest.FaultRefuse(403, "no"), choosing, "Payments are not available at the moment: BTC on Bitcoin was not ordered", paying, 2},
-		"an invoice":           {gatewaytest.Fault{}, paying, "invented-address", paying, 1},
+		"a lost response":      {gatewaytest.FaultCommitThenDrop(), checking, "Please do not pay anything yet", "202", checking, 1},
+		"the page of a CDN":    {gatewaytest.FaultPage(502), checking, "Please do not pay anything yet", "202", checking, 1},
+		"a refusal":            {gatewaytest.FaultRefuse(400, "not today"), choosing, "did not accept BTC on Bitcoin", "422", paying, 2},
+		"a refusal of the key": {gatewaytest.FaultRefuse(403, "no"), choosing, notNow, "503 5", paying, 2},
+		"a busy gateway":       {gatewaytest.FaultRefuse(429, "no"), choosing, notNow, "503 5", paying, 2},
+		"another base URL":     {gatewaytest.FaultRedirect(308, "https://other.example/gateway/api/invoice/create"), choosing, notNow, "503 5", paying, 2},
+		"an invoice":           {gatewaytest.Fault{}, paying, "invented-address", "200", paying, 1},
 	} {
 		h := newHarness(t)
 		server, _ := h.open()
@@ -166,6 +173,7 @@ func TestPurchase(t *testing.T) {
 		p := h.pay(order, "BTC")
 		assert.Equal(t, test.page, p.heading(), name)
 		p.has(t, test.says)
+		assert.Equal(t, test.status, strings.TrimSpace(fmt.Sprint(p.status, " ", p.wait)), name)
 		assert.Equal(t, test.page, h.get(order).heading(), "%s: after a reload", name)
 		server, _ = h.open()
 		assert.Equal(t, test.page, h.get(server+p.path).heading(), "%s: after a restart", name)
@@ -234,6 +242,32 @@ func TestPurchase_notSent(t *testing.T) {
 		assert.Equal(t, test.status, p.status, name)
 		p.has(t, test.says)
 		assert.Zero(t, h.sent(), name)
+	}
+}
+
+// An order of which nothing was sent can be sent later.
+func TestPurchase_unsent(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	server, s := h.open()
+	order := h.order(server, "mug")
+	s.begins(t, path.Base(order))(gateway.OrderRecord{Outcome: gateway.OutcomeNotSent})
+	p := h.get(order)
+	assert.Equal(t, "503 5 "+choosing, fmt.Sprint(p.status, " ", p.wait, " ", p.heading()))
+	p.has(t, notNow)
+	assert.Equal(t, paying, h.pay(order, "BTC").heading())
+}
+
+// begins begins an order, as another process does, and returns what ends it.
+func (s *shop) begins(t *testing.T, id string) func(gateway.OrderRecord) {
+	o := gateway.Order{Request: gateway.InvoiceRequest{OrderID: id, CoinSymbol: "BTC", NetworkName: "Bitcoin"}}
+	lease, err := s.guard.Begin(t.Context(), o)
+	require.NoError(t, err)
+	o.Attempt = lease.Attempt
+	return func(r gateway.OrderRecord) {
+		r.Request = o.Request
+		_, err := s.guard.End(t.Context(), o, r)
+		require.NoError(t, err)
 	}
 }
 

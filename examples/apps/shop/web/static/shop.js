@@ -16,8 +16,8 @@ async function update() {
   if (document.hidden) return;
   try {
     const response = await fetch(location.pathname, { headers: { Accept: "text/html" } });
-    if (!response.ok) throw new Error("status " + response.status);
     const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
+    if (!response.ok && !viewOf(fresh)) throw new Error("status " + response.status); // an order that was refused has a view
     if (viewOf(fresh) !== viewOf(main)) return location.replace(location.pathname);
     failures = 0;
   } catch {
