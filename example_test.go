@@ -218,23 +218,6 @@ func Example_errors() {
 	// Output: check the key: gateway: balance: 401: "the key has expired"
 }
 
-// A test of what a program does when the response to an invoice is lost.
-func Example_testing() {
-	gw := gatewaytest.NewServer()
-	defer gw.Close()
-	client, err := gateway.New(gw.URL, gw.APIKey)
-	if err != nil {
-		log.Fatal(err)
-	}
-	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultCommitThenDrop())
-
-	_, err = client.CreateInvoice(context.Background(), gateway.InvoiceRequest{
-		OrderID: "order-17", Price: decimal.RequireFromString("10.50"), Amount: decimal.RequireFromString("10.50"),
-	})
-	fmt.Println(gateway.OutcomeOf(err), len(gw.InvoicesFor("order-17")), len(gw.Requests()))
-	// Output: unknown 1 1
-}
-
 // Coinbase lists the rates of one coin, in many currencies.
 func ExampleWithRatesDecoder() {
 	decode := func(result json.RawMessage) ([]gateway.Rate, error) {
