@@ -594,7 +594,7 @@ func (c *call) readError(tree *doc.Doc, resp *http.Response, text []byte, lost e
 	e, wrong := c.open(tree, text, jsontext.AllowDuplicateNames(true))
 	said := readRefusal(e, wrong)
 	isCut := lost != nil && !errors.Is(lost, attempt.ErrTooLarge)
-	isUnreadable := beginsAsJSON(text) && (lost != nil || wrong != nil)
+	isUnreadable := hasJSON(text) && (lost != nil || wrong != nil)
 	said.doubtful = c.write != nil && (isCut || isUnreadable || c.write.isIn(e, text))
 	failure := c.apiError(resp, e, text, said)
 	if isCut {
@@ -603,10 +603,11 @@ func (c *call) readError(tree *doc.Doc, resp *http.Response, text []byte, lost e
 	return e, failure
 }
 
-// beginsAsJSON reports whether a text begins as an object, an array or a text of JSON.
-func beginsAsJSON(text []byte) bool {
-	text = bytes.TrimLeft(text, " \t\r\n")
-	return len(text) > 0 && bytes.IndexByte([]byte(`{["`), text[0]) >= 0
+// hasJSON reports whether a text begins or ends as JSON. The warnings of a program may stand before it.
+func hasJSON(text []byte) bool {
+	text = bytes.TrimSpace(text)
+	return bytes.HasPrefix(text, []byte(`"`)) || len(text) > 0 &&
+		(strings.IndexByte("{[", text[0]) >= 0 || strings.IndexByte("}]", text[len(text)-1]) >= 0)
 }
 
 // readResult reads the body of a response of 2xx.

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"iter"
 	"net/http"
 	"slices"
@@ -62,30 +63,71 @@ func (c *call) asksElsewhere(resp *http.Response) (base string, isElsewhere bool
 // mayHaveInvoice reports whether the body of an error response may have an invoice, or contradicts its status. Another
 // is the message of [WithSuccessMessage].
 func (e envelope) mayHaveInvoice(text []byte, another, orderID string) bool {
-	if e.isTwice || hasMessage(text, another) {
+	return e.isTwice || hasMessage(text, another) || doubts{another, orderID}.about(e.body, place{})
+}
+
+// doubts find what makes an error response doubtful.
+type doubts struct{ message, orderID string }
+
+// about reports whether a value makes the response doubtful, or one that it contains.
+func (d doubts) about(n doc.Node, in place) bool {
+	own := plainName(n)
+	name := cmp.Or(own, in.name) // an element has the name of its array
+	switch claimed := claimOf(own, n); {
+	case claimed == succeeded, claimed == conflicted:
 		return true
+	case n.Contains(successMessage), d.message != "" && n.Is(d.message):
+		return true
+	case name == "object" && isPayment(strings.ToLower(n.Text())):
+		return true
+	case d.isOfInvoice(n, name, in):
+		return true
+	case own == "" && n.Kind() == '[':
+		name = "items" // nobody names the cells of a table, and what a body is a list of
 	}
-	for n := range e.body.All() {
-		name := plainName(n)
-		said := claimOf(name, n)
-		isRecord := isRecordName(name) || isPayment(name) || n == e.body && n.Kind() == '['
-		isObject := n.Kind() == '{' && n != e.body && !slices.Contains(otherWords[:], name)
-		switch {
-		case n.Contains(successMessage), another != "" && n.Is(another):
-			return true
-		case said == succeeded, said == conflicted:
-			return true
-		case meaningOf(name) == ofInvoice && tells(n, orderID):
-			return true
-		case isRecord && (isPerhapsInvoice(n, orderID) || repeats(n, orderID)):
-			return true
-		case isObject && bestMeaning(n, name, orderID) == identifier && !isOther(n):
-			return true
-		case name == "object" && isPayment(strings.ToLower(n.Text())):
+	inside := placeOf(n, name)
+	for part := range n.Parts() {
+		if d.about(part, inside) {
 			return true
 		}
 	}
 	return false
+}
+
+// isOfInvoice reports whether a value may be of an invoice, by its name and place, or repeats the order's identifier in
+// a record.
+func (d doubts) isOfInvoice(n doc.Node, name string, in place) bool {
+	text := n.Scalar()
+	isOfOrder := strings.HasSuffix(name, "id") || strings.HasPrefix(name, "order")
+	switch what := meaningOf(name, in.name); {
+	case in.isRecord && isOfOrder && endpoint.SameID(text, d.orderID):
+		return true
+	case !tells(n, d.orderID):
+		return false
+	case what == ofInvoice:
+		return true
+	case in.isInput:
+		return false
+	case isRecord(name):
+		return isIdentifier(text)
+	case in.isRecord:
+		return what > other
+	default:
+		return hasDigit(text) && (what == ofThing || what == identifier && !in.isError)
+	}
+}
+
+// A place is an object or array in an error response.
+type place struct {
+	name     string // its plain name
+	isRecord bool   // it may be an invoice by its name
+	isError  bool   // it describes an error
+	isInput  bool   // it describes the part of the request that is in error
+}
+
+func placeOf(n doc.Node, name string) place {
+	isError, isInput := !n.Member(errorNames...).IsZero(), !n.Member(inputNames...).IsZero()
+	return place{name, isRecord(name), isError, isInput}
 }
 
 // hasMessage reports whether the bytes of a response have the message of a success, wherever it is. Another message
@@ -228,8 +270,8 @@ func holdsError(n doc.Node) bool {
 	return false
 }
 
-// isZeros reports whether a text is empty, or a number or a code of zeros.
-func isZeros(text string) bool { return strings.Trim(text, "0.") == "" }
+// isZeros reports whether a text is empty, or a number, a code or a UUID of zeros.
+func isZeros(text string) bool { return strings.Trim(text, "0.-") == "" }
 
 // recordNames are the plain names of members that may be an invoice, or have one.
 var recordNames = [...]string{
@@ -238,6 +280,9 @@ var recordNames = [...]string{
 }
 
 func isRecordName(name string) bool { return slices.Contains(recordNames[:], name) }
+
+// isRecord reports whether a value of an error response may be an invoice, by its name.
+func isRecord(name string) bool { return isRecordName(name) || isPayment(name) }
 
 // isPayment reports whether a name may be that of an invoice or a payment, such as createdInvoice.
 func isPayment(name string) bool {
@@ -264,33 +309,6 @@ func (e envelope) hasInvoice(result doc.Node, orderID string) bool {
 	return false
 }
 
-// isPerhapsInvoice reports whether a value by the name of a record may be an invoice: an identifier or a URL, or an
-// object with a member whose name allows it. What is said of the place of an error is none.
-func isPerhapsInvoice(n doc.Node, orderID string) bool {
-	for record := range elements(n) {
-		if isIdentifier(record.Scalar()) {
-			return true
-		}
-		if bestMeaning(record, plainName(n), orderID) > other && record.Member(placeNames[:]...).IsZero() {
-			return true
-		}
-	}
-	return false
-}
-
-// repeats reports whether a member of a record is the order's identifier: in a refusal, of an order that exists.
-func repeats(n doc.Node, orderID string) bool {
-	for record := range elements(n) {
-		for m := range record.Parts() {
-			name := plainName(m)
-			if (strings.HasSuffix(name, "id") || strings.HasPrefix(name, "order")) && endpoint.SameID(m.Scalar(), orderID) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // elements yields the elements of an array, or any other value itself.
 func elements(n doc.Node) iter.Seq[doc.Node] {
 	if n.Kind() == '[' {
@@ -305,29 +323,27 @@ type meaning int8
 const (
 	other      meaning = iota
 	perhaps            // it may be of an invoice
-	identifier         // it identifies something
+	ofThing            // it identifies something, such as a job
+	identifier         // it identifies its record
 	ofInvoice          // it is of an invoice, or of the place to pay one
 )
 
-// bestMeaning returns what the members of a record are at best. The record has a plain name itself: the url in
-// checkout is as good as a checkoutUrl. An identifier has a digit.
+// bestMeaning returns what the members of a record with a plain name are at best. An identifier has a digit.
 func bestMeaning(record doc.Node, recordName, orderID string) (best meaning) {
 	for n := range record.Parts() {
 		if !tells(n, orderID) {
 			continue
 		}
-		name := plainName(n)
-		if name == "url" || name == "uri" || name == "link" {
-			name = recordName + name
-		}
-		what := meaningOf(name)
-		if what == identifier && !strings.ContainsAny(n.Scalar(), "0123456789") {
+		what := meaningOf(plainName(n), recordName)
+		if what == identifier && !hasDigit(n.Scalar()) {
 			what = perhaps
 		}
 		best = max(best, what)
 	}
 	return best
 }
+
+func hasDigit(text string) bool { return strings.ContainsAny(text, "0123456789") }
 
 // tells reports whether a member has a text or a number that can be an identifier, an address or a link, and is not
 // the order's own identifier. A text with a space is a sentence.
@@ -336,28 +352,40 @@ func tells(n doc.Node, orderID string) bool {
 	return !isZeros(text) && !strings.ContainsFunc(text, unicode.IsSpace) && !endpoint.SameID(text, orderID)
 }
 
-// The words of names: before an ending in the name of an invoice, and of something else; and at the beginning of names
-// such as invoiceNumber, which may be of an invoice.
+// The words of names.
 var (
 	endings      = [...]string{"uuid", "id", "url", "uri", "link", "address", "hash"}
-	invoiceWords = [...]string{
-		"invoice", "payment", "pay", "payin", "checkout", "hosted", "deposit", "charge", "track", "txn", "qrcode",
+	invoiceWords = [...]string{ // before an ending in a name of an invoice
+		"invoice", "payment", "pay", "payin", "checkout", "cashier", "hosted", "deposit", "charge", "track", "txn",
+		"prepay", "qrcode",
 	}
-	otherWords = [...]string{
-		"request", "trace", "correlation", "log", "error", "debug", "session", "merchant", "user", "account", "client",
-		"coin", "network", "currency", "asset", "chain", "ip", "email", "remote", "doc", "docs", "documentation", "help",
-		"support", "info", "callback", "webhook",
+	beginnings = [...]string{ // of names such as invoiceNumber
+		"invoice", "pay", "checkout", "deposit", "wallet", "qr", "token",
+	}
+	otherWords = [...]string{ // before an ending in a name of something else
+		"session", "merchant", "user", "account", "client", "coin", "network", "currency", "currencie", "asset", "chain",
+		"ip", "email", "remote", "info", "callback", "webhook", "operation", "activity", "plan", "policy",
 		"pa", "unpa", "val", "isval", "inval", "vo", // one word: paid, valid, void
 	}
-	beginnings = [...]string{"invoice", "pay", "checkout", "deposit", "wallet", "qr", "token"}
-	placeNames = [...]string{"loc", "field", "property", "constraints"}
+	errorWords = [...]string{ // in a name of what helps to find an error
+		"request", "trace", "tracking", "correlation", "log", "error", "debug", "event", "doc", "help", "support",
+	}
+	inputNames = []string{"loc", "field", "property", "constraints"}
+	errorNames = []string{
+		"title", "detail", "details", "description", "message", "msg", "reason", "source", "code", "fields",
+	}
 )
 
-// meaningOf returns what a member with a plain name is.
-func meaningOf(name string) meaning {
+// meaningOf returns what a member with a plain name is. The url in a checkout is as good as a checkoutUrl.
+func meaningOf(name, recordName string) meaning {
 	switch name {
 	case "id", "uuid":
+		if isOfOther(recordName) {
+			return other
+		}
 		return identifier
+	case "url", "uri", "link":
+		name = recordName + name
 	case "address", "walletaddress", "cryptoaddress":
 		return ofInvoice
 	}
@@ -367,8 +395,10 @@ func meaningOf(name string) meaning {
 		case !found:
 		case slices.Contains(invoiceWords[:], before):
 			return ofInvoice
-		case slices.Contains(otherWords[:], before):
+		case isOfOther(before):
 			return other
+		case strings.HasSuffix(ending, "id"):
+			return ofThing
 		default:
 			return perhaps
 		}
@@ -379,12 +409,17 @@ func meaningOf(name string) meaning {
 	return other
 }
 
+// isOfOther reports whether the name of a record, or a name without its ending, is of something that is no invoice.
+func isOfOther(name string) bool {
+	isIn := func(word string) bool { return strings.Contains(name, word) }
+	return slices.Contains(otherWords[:], strings.TrimSuffix(name, "s")) ||
+		!isPayment(name) && slices.ContainsFunc(errorWords[:], isIn)
+}
+
 // isOther reports whether a record tells of an error, a coin or a person.
 func isOther(record doc.Node) bool {
-	return !record.Member(placeNames[:]...).IsZero() || !record.Member(
-		"title", "detail", "details", "description", "message", "msg", "reason", "source", "code", "fields",
-		"name", "symbol", "email",
-	).IsZero()
+	return !record.Member(inputNames...).IsZero() || !record.Member(errorNames...).IsZero() ||
+		!record.Member("name", "symbol", "email").IsZero()
 }
 
 // hasOwnCode reports whether the body has a code which does not stand for a success.
