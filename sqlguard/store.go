@@ -58,7 +58,7 @@ func (k key) error(err error) error {
 	return fmt.Errorf("sqlguard: order %q: %w", k.order, err)
 }
 
-// A stored row is one as it was read or written.
+// A stored row is a row as the database has it: with its version, and the time when it was read.
 type stored struct {
 	row
 	version int64 // 0 for a row that is not there

@@ -351,7 +351,7 @@ func readStored(read reader) reader {
 	}
 }
 
-// indexOf finds the field that a check names, by the names of members.
+// indexOf returns the index of the field that the tag of a check names, such as coin.id: a path of names of members.
 func indexOf(record reflect.Type, path string) (index []int) {
 	within := record
 	for name := range strings.SplitSeq(path, ".") {

@@ -125,7 +125,7 @@ func (r Result) Violations() []string {
 	return wrong
 }
 
-// brokenInvoice returns the further rules that a create-invoice has broken, by what a server has seen.
+// brokenInvoice returns the rules for invoices alone that a call has broken. Seen is what its server has seen.
 func brokenInvoice(seen Seen, err error, repeatable bool) (broken []string) {
 	outcome := gateway.OutcomeOf(err)
 	_, isDecode := err.(*gateway.DecodeError) //nolint:errorlint // one within an unknown outcome is right
