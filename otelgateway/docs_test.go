@@ -84,7 +84,7 @@ func TestAlerts(t *testing.T) {
 	alerts := captures(`(?m)^ +- alert: (\w+)$`, rules)
 	require.NotEmpty(t, alerts)
 	_, table, _ := strings.Cut(fileText(t, "../docs/production.md"), "\n## Alarms\n")
-	assert.Equal(t, alerts, captures("(?m)^\\| `(\\w+)` \\|", table))
+	assert.Equal(t, alerts, captures("(?m)^- `(\\w+)`: ", table))
 	fired := captures(`alertname: (\w+)\n +exp_alerts:\n`, tests)
 	fired = append(fired, captures(`labels: '.*alertname="(\w+)"`, tests)...)
 	assert.Subset(t, fired, alerts, "alerts that a test fires")
