@@ -125,18 +125,18 @@ var mistakes = []struct {
 	mistake
 }{
 	{"it makes no mistake", "", mistake{}},
-	{"it forgets who has a lease", "an order in flight is granted", mistake{begin: func(r *row, _ *begin, _ int64) { r.Held = nil }}},
-	{"it does not return the request in flight", "an order in flight is granted", mistake{silent: true}},
+	{"it forgets who has a lease", "an order that is in flight or created", mistake{begin: func(r *row, _ *begin, _ int64) { r.Held = nil }}},
+	{"it does not return the request in flight", "an order that is in flight or created", mistake{silent: true}},
 	{
-		"it writes an invoice in its own form", "after a success the order is created",
+		"it writes an invoice in its own form", "an order that is in flight or created",
 		mistake{end: func(_ *row, e *end) { e.Record.Invoice = compact(e.Record.Invoice) }},
 	},
 	{
-		"it sends a created order again", "after a success the order is created",
+		"it sends a created order again", "an order that is in flight or created",
 		mistake{begin: func(r *row, b *begin, _ int64) { when(b.Resubmit, func() { r.Invoices = nil }) }},
 	},
 	{
-		"it rounds amounts", "after a success the order is created",
+		"it rounds amounts", "an order that is in flight or created",
 		mistake{end: func(_ *row, e *end) { e.Record.Request.Amount = e.Record.Request.Amount.Round(6) }},
 	},
 	{
@@ -144,18 +144,18 @@ var mistakes = []struct {
 		mistake{end: func(_ *row, e *end) { when(e.Bare, func() { e.Result = orders.Nothing }) }},
 	},
 	{"it keeps a rejected order", "after a rejection", mistake{end: func(_ *row, e *end) { e.Result = max(e.Result, orders.Undecided) }}},
-	{"it drops the evidence", "after an unknown outcome", mistake{end: func(_ *row, e *end) { e.Record.Body = nil }}},
+	{"it drops the evidence", "an unknown order stays unknown", mistake{end: func(_ *row, e *end) { e.Record.Body = nil }}},
 	{
-		"it sends an unknown order again", "an order of unknown outcome is granted to Resubmit only",
+		"it sends an unknown order again", "an unknown order stays unknown",
 		mistake{begin: func(_ *row, b *begin, _ int64) { b.Resubmit = true }},
 	},
 	{
-		"it believes the refusal of a resubmission", "a resubmission that is rejected",
+		"it believes the refusal of a resubmission", "an unknown order stays unknown",
 		mistake{end: func(r *row, e *end) { when(e.Result == orders.Nothing, func() { r.Open = nil }) }},
 	},
-	{"it returns what it was given", "a resubmission that is rejected", mistake{given: true}},
+	{"it returns what it was given", "an unknown order stays unknown", mistake{given: true}},
 	{
-		"it keeps the first evidence only", "the unknown outcome of a resubmission",
+		"it keeps the first evidence only", "an unknown order stays unknown",
 		mistake{end: func(r *row, e *end) { when(len(r.Open) > 0, func() { e.Record = r.Open[0].Record }) }},
 	},
 	{
@@ -163,11 +163,11 @@ var mistakes = []struct {
 		mistake{end: func(r *row, e *end) { when(e.Result != orders.Success, func() { r.Invoices = nil }) }},
 	},
 	{
-		"it replaces an invoice", "a further invoice",
+		"it replaces an invoice", "a success is never taken back",
 		mistake{end: func(r *row, e *end) { when(e.Result == orders.Success, func() { r.Invoices = nil }) }},
 	},
 	{
-		"it adds a success that is recorded again", "after a success the order is created",
+		"it adds a success that is recorded again", "an order that is in flight or created",
 		mistake{end: func(r *row, e *end) { when(len(r.Invoices) > 0, func() { e.Attempt += 1000 }) }},
 	},
 	{
@@ -176,7 +176,7 @@ var mistakes = []struct {
 			when(e.Result == orders.Nothing && r.Held != nil, func() { e.Attempt = r.Attempt })
 		}},
 	},
-	{"it drops a further invoice", "a further invoice", mistake{drops: func(r row, _ end, _ int64) bool { return len(r.Invoices) > 0 }}},
+	{"it drops a further invoice", "a success is never taken back", mistake{drops: func(r row, _ end, _ int64) bool { return len(r.Invoices) > 0 }}},
 	{
 		"it drops the success of what it does not have", "a success is recorded although",
 		mistake{drops: func(r row, _ end, _ int64) bool { return r.Attempts == 0 }},
@@ -185,37 +185,37 @@ var mistakes = []struct {
 		"it drops the unknown outcome of what it does not have", "an unknown outcome is recorded although",
 		mistake{drops: func(r row, e end, _ int64) bool { return r.Attempts == 0 && e.Result == orders.Undecided }},
 	},
-	{"it knows one merchant", "the orders of two merchants", mistake{key: func(_, id string) string { return id }}},
+	{"it knows one merchant", "orders are different", mistake{key: func(_, id string) string { return id }}},
 	{
-		"it joins names with a colon", "the orders of two merchants",
+		"it joins names with a colon", "orders are different",
 		mistake{key: func(merchant, id string) string { return merchant + ":" + id }},
 	},
 	{
-		"it folds case of merchants", "the orders of two merchants",
+		"it folds case of merchants", "orders are different",
 		mistake{key: func(merchant, id string) string { return strings.ToLower(merchant) + "\x00" + id }},
 	},
 	{
-		"it trims merchants", "the orders of two merchants",
+		"it trims merchants", "orders are different",
 		mistake{key: func(merchant, id string) string { return strings.TrimSpace(merchant) + "\x00" + id }},
 	},
 	{
-		"it cuts merchants", "the orders of two merchants",
+		"it cuts merchants", "orders are different",
 		mistake{key: func(merchant, id string) string { return fmt.Sprintf("%.255s\x00%s", merchant, id) }},
 	},
 	{
-		"it folds case", "orders with different identifiers",
+		"it folds case", "orders are different",
 		mistake{key: func(merchant, id string) string { return merchant + "\x00" + strings.ToLower(id) }},
 	},
 	{
-		"it drops spaces at the end", "orders with different identifiers",
+		"it drops spaces at the end", "orders are different",
 		mistake{key: func(merchant, id string) string { return merchant + "\x00" + strings.TrimRight(id, " ") }},
 	},
 	{
-		"it cuts identifiers", "orders with different identifiers",
+		"it cuts identifiers", "orders are different",
 		mistake{key: func(merchant, id string) string { return fmt.Sprintf("%s\x00%.255s", merchant, id) }},
 	},
 	{"it takes orderId for the key", "a UUID", mistake{id: func(o gateway.Order) string { return o.Request.OrderID }}},
-	{"it keeps a lease for a year", "a lease is granted for a new order", mistake{expires: time.Now().AddDate(1, 0, 0)}},
+	{"it keeps a lease for a year", "an order that is in flight or created", mistake{expires: time.Now().AddDate(1, 0, 0)}},
 	{
 		"it drops a large invoice", "an invoice of 1 MiB",
 		mistake{end: func(_ *row, e *end) { when(len(e.Record.Invoice) > 64<<10, func() { e.Record.Invoice = nil }) }},
@@ -227,7 +227,7 @@ var mistakes = []struct {
 		mistake{begin: func(r *row, _ *begin, now int64) { when(now >= r.Lease, func() { r.Held = nil }) }},
 	},
 	{
-		"it drops a success that comes late", "a success that comes after the lease",
+		"it drops a success that comes late", "an order whose process died",
 		mistake{drops: func(r row, _ end, now int64) bool { return now >= r.Lease && r.Held != nil }},
 	},
 	{

@@ -82,33 +82,43 @@ func brief() (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// A racing is the orders that the processes have sent.
-type racing struct {
-	*store
-	mu   sync.Mutex
-	sent map[int]int // how often an order was sent and may have made an invoice
-	last int         // the highest order
-}
-
 // race has processes kill themselves at random places, and starts others, until there were enough.
 func race(s *store) {
 	s.expire()
 	g := s.another()
 	kills, _ := strconv.Atoi(cmp.Or(os.Getenv(killCount), "10"))
-	r := &racing{store: s, sent: map[int]int{}}
+	var mu sync.Mutex
+	sent, last := map[int]int{}, 0 // how often an order was sent and may have made an invoice, and the highest one
 	atOnce(workers, func(i int) bool {
 		for range (kills + i) / workers {
-			if err := r.process(); err != nil {
+			mu.Lock()
+			first := max(0, last-10)
+			mu.Unlock()
+			told, err := s.process(first)
+			if err != nil {
 				s.Error(err)
 				return false
 			}
+			mu.Lock()
+			for line := range strings.Lines(told) {
+				what, n := "", 0
+				_, _ = fmt.Sscan(line, &what, &n)
+				switch what {
+				case "sent":
+					sent[n]++
+				case "nothing":
+					sent[n]--
+				}
+				last = max(last, n)
+			}
+			mu.Unlock()
 		}
 		return true
 	})
 	s.expire()
 	unsent := 0
-	for n := range r.last + 1 {
-		count, wasSent := r.sent[n]
+	for n := range last + 1 {
+		count, wasSent := sent[n]
 		state, _ := s.look(g, orderOf(fmt.Sprint(n)))
 		switch {
 		case count > 1:
@@ -119,36 +129,21 @@ func race(s *store) {
 			unsent++ // its process was killed in Begin, or did not get the answer
 		}
 	}
-	s.Logf("%d processes were killed; %d orders were sent; %d are unknown although they were not sent", kills, len(r.sent), unsent)
-	if len(r.sent) < kills {
-		s.Errorf("only %d orders were sent by %d processes", len(r.sent), kills)
+	s.Logf("%d processes were killed; %d orders were sent; %d are unknown although they were not sent", kills, len(sent), unsent)
+	if len(sent) < kills {
+		s.Errorf("only %d orders were sent by %d processes", len(sent), kills)
 	}
 }
 
-// process runs a process until it kills itself.
-func (r *racing) process() error {
-	r.mu.Lock()
-	first := max(0, r.last-10)
-	r.mu.Unlock()
-	caller := r.Name()[:strings.LastIndex(r.Name(), "/")] // of Run: the last part names the rule
+// process runs a process until it kills itself, and returns what it has written.
+func (s *store) process(first int) (told string, err error) {
+	caller := s.Name()[:strings.LastIndex(s.Name(), "/")] // of Run: the last part names the rule
 	name := "^" + strings.ReplaceAll(regexp.QuoteMeta(caller), "/", "$/^") + "$"
 	cmd := exec.Command(os.Args[0], "-test.run="+name, "-test.timeout=1m", "-test.count=1") // #nosec G204 G702 -- this program
-	cmd.Env = append(os.Environ(), asWorker+"="+r.guard.Store(r.first), firstID+"="+strconv.Itoa(first))
-	told, err := cmd.CombinedOutput()
+	cmd.Env = append(os.Environ(), asWorker+"="+s.guard.Store(s.first), firstID+"="+strconv.Itoa(first))
+	text, err := cmd.CombinedOutput()
 	if ended, ok := errors.AsType[*exec.ExitError](err); !ok || ended.Exited() {
-		return fmt.Errorf("a process has ended by itself: %w\n%s", err, told)
+		return "", fmt.Errorf("a process has ended by itself: %w\n%s", err, text)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for line := range strings.Lines(string(told)) {
-		what, n := "", 0
-		if _, err := fmt.Sscan(line, &what, &n); err != nil || what != "sent" && what != "nothing" {
-			continue
-		}
-		if r.sent[n]++; what == "nothing" {
-			r.sent[n] -= 2
-		}
-		r.last = max(r.last, n)
-	}
-	return nil
+	return string(text), nil
 }
