@@ -75,7 +75,7 @@ var errDatabase = errors.New("the database is down")
 // End implements [gateway.OrderGuard].
 func (l *leases) End(ctx context.Context, o gateway.Order, r gateway.OrderRecord) (gateway.OrderRecord, error) {
 	a, _ := ctx.Value(attemptedKey{}).(*attempted)
-	c, fails := (*account)(nil), false
+	c, fails, isLate := (*account)(nil), false, false
 	l.world.change(func() {
 		c = l.world.order(known(o))
 		if a.ending.IsZero() {
@@ -104,7 +104,7 @@ func (l *leases) End(ctx context.Context, o gateway.Order, r gateway.OrderRecord
 		if !a.lost {
 			return
 		}
-		a.lost = false
+		a.lost, isLate = false, true
 		c.lost--
 		l.world.counts["outcomes recorded after an outage"]++
 		if r.Outcome == gateway.OutcomeSucceeded {
@@ -112,5 +112,9 @@ func (l *leases) End(ctx context.Context, o gateway.Order, r gateway.OrderRecord
 			c.created = append(c.created, a.Other)
 		}
 	})
-	return l.MemoryGuard.End(ctx, o, r)
+	has, err := l.MemoryGuard.End(ctx, o, r)
+	if isLate && r.Outcome == gateway.OutcomeSucceeded {
+		l.world.change(func() { c.result = string(has.Invoice) }) // in the place of what a person has copied meanwhile
+	}
+	return has, err
 }
