@@ -31,6 +31,55 @@ func TestFlight_contextEnds(t *testing.T) {
 	}
 }
 
+// Once a context is cancelled, no attempt begins to send. After a deadline, the next attempt of a flight does.
+func TestFlight_attempts(t *testing.T) {
+	t.Parallel()
+	busy := statusTrip(503, refused("Down."), "Retry-After", "15")
+	late := func(req *http.Request) (*http.Response, error) {
+		time.Sleep(15 * time.Second)
+		return goodTrip(req)
+	}
+	for _, tt := range []struct {
+		name    string
+		trips   trips
+		cancels int // the attempt before whose first byte the context is cancelled; 0 for a deadline after 10 s
+		left    int // the attempts at the deadline
+		reads   int // how many attempts read the invoice
+		want    gateway.Outcome
+	}{
+		{"cancelled in the first attempt", trips{goodTrip}, 1, 0, 0, notSent},
+		{"cancelled in the second attempt", trips{reset, goodTrip}, 2, 0, 1, unknown},
+		{"a deadline between two attempts", trips{busy, goodTrip}, 0, 1, 2, unknown},
+		{"a deadline in the second attempt", trips{reset, late}, 0, 2, 2, unknown},
+	} {
+		inBubble(t, tt.name, func(t *testing.T) {
+			made, reads := 0, 0
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			c := newClient(t, "http://localhost", gateway.WithIdempotentOrders(), over(func(req *http.Request) (*http.Response, error) {
+				if made++; made == tt.cancels {
+					cancel()
+				}
+				if n, _ := req.Body.Read(make([]byte, 1)); n == 0 {
+					return nil, errBreaker
+				}
+				reads++
+				return tt.trips[made-1](req)
+			}))
+			_, err := c.CreateInvoice(ctx, order("A-17"))
+			assert.Equal(t, tt.want, gateway.OutcomeOf(err), "%v", err)
+			assert.Equal(t, tt.left > 0, errors.Is(err, gateway.ErrStillSending), "%v", err)
+			assert.Equal(t, tt.cancels > 0, errors.Is(err, context.Canceled), "%v", err)
+			if left, ok := errors.AsType[*gateway.TransportError](err); ok && tt.left > 0 {
+				assert.Equal(t, tt.left, left.Attempts)
+			}
+			require.NoError(t, c.Shutdown(t.Context()))
+			assert.Equal(t, tt.reads, reads)
+			assert.Len(t, tt.trips, made)
+		})
+	}
+}
+
 // A flightGuard is a guard in memory whose functions, if they are set, run before it.
 type flightGuard struct {
 	gateway.MemoryGuard
@@ -230,6 +279,9 @@ func TestFlight_recordsLater(t *testing.T) {
 					require.NoError(t, err, "the client knows the invoice, if not the guard")
 					assert.True(t, again.Replayed)
 				}
+			} else {
+				_, err := c.CreateInvoice(t.Context(), order("A-17"))
+				assert.Equal(t, tt.locked < time.Minute, gateway.OutcomeOf(err) == rejected, "nothing is sent until it is recorded: %v", err)
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
 			defer cancel()
@@ -243,6 +295,31 @@ func TestFlight_recordsLater(t *testing.T) {
 			assert.Equal(t, tt.want, status.State)
 		})
 	}
+}
+
+// If the guard cannot record that an order of unknown outcome was refused when it was sent again, calls that wait learn at
+// once that it is still unknown.
+func TestFlight_recordsLater_unknownBefore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		guard, trip := &flightGuard{}, reset
+		c := newClient(t, "http://localhost", gateway.WithOrderGuard(guard), gateway.WithIdempotentOrders(), once(), muted(),
+			slowly(time.Second, func(req *http.Request) (*http.Response, error) { return trip(req) }))
+		_, err := c.CreateInvoice(t.Context(), order("A-17"))
+		require.Equal(t, unknown, gateway.OutcomeOf(err))
+		guard.end = func(context.Context, gateway.OrderRecord) error { return errors.New("the table is locked") }
+		trip = statusTrip(422, refused("No."))
+		begun := time.Now()
+		var both sync.WaitGroup
+		for range 2 {
+			both.Go(func() {
+				_, err := c.CreateInvoice(t.Context(), order("A-17"))
+				assertUnknownBefore(t, err)
+				assert.Equal(t, time.Second, time.Since(begun))
+			})
+		}
+		both.Wait()
+	})
 }
 
 // A leasedGuard is a guard in memory whose leases end for the client.
@@ -306,7 +383,8 @@ func TestFlight_recordsLater_bounds(t *testing.T) {
 	})
 }
 
-// At most 256 invoices of a client are sent without a caller. A deadline cuts a further one, as without a guard.
+// At most 256 invoices of a client are sent without a caller. A deadline cuts a further one, as without a guard, even if
+// the others have ended before its transport returns. Then there is room again.
 func TestFlight_bound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -320,13 +398,24 @@ func TestFlight_bound(t *testing.T) {
 				cut.Add(1)
 			}
 		}})
-		c := newClient(t, "http://localhost", watch, slowly(30*time.Second, goodTrip), muted())
+		c := newClient(t, "http://localhost", watch, muted(), over(func(req *http.Request) (*http.Response, error) {
+			drain(req)
+			if err := sleep(req.Context(), 30*time.Second); err != nil {
+				time.Sleep(time.Minute)
+				return nil, err
+			}
+			return goodTrip(req)
+		}))
+		create := func(i int) error {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, err := c.CreateInvoice(ctx, order(fmt.Sprint("A-", i)))
+			return err
+		}
 		var all sync.WaitGroup
 		for i := range orders {
 			all.Go(func() {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
-				_, err := c.CreateInvoice(ctx, order(fmt.Sprint("A-", i)))
+				err := create(i)
 				assert.ErrorIs(t, err, context.DeadlineExceeded)
 				if errors.Is(err, gateway.ErrStillSending) {
 					stillSending.Add(1)
@@ -339,12 +428,9 @@ func TestFlight_bound(t *testing.T) {
 		}
 		all.Wait()
 		assert.Equal(t, []int32{256, 4}, []int32{stillSending.Load(), unknowns.Load()})
+		require.ErrorIs(t, create(orders), gateway.ErrStillSending)
 		require.NoError(t, c.Shutdown(t.Context()))
-		assert.Equal(t, []int32{256, 4}, []int32{left.Load(), cut.Load()})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		again, err := c.CreateInvoice(ctx, order("A-0"))
-		require.True(t, err != nil || again.Replayed, "%v", err)
+		assert.Equal(t, []int32{257, 4}, []int32{left.Load(), cut.Load()})
 	})
 }
 

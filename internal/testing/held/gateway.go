@@ -112,7 +112,7 @@ func (h *held) transport() http.RoundTripper {
 	if h.proto == InMemory {
 		return h
 	}
-	h.dials = make(pipes)
+	h.dials = pipes{make(chan net.Conn), make(chan struct{})}
 	h.server = &http.Server{Handler: h, ErrorLog: log.New(io.Discard, "", 0), Protocols: new(http.Protocols)}
 	h.server.Protocols.SetHTTP1(true)
 	h.server.Protocols.SetUnencryptedHTTP2(true)
@@ -123,7 +123,7 @@ func (h *held) transport() http.RoundTripper {
 			if err := h.hold(ctx, inDial); err != nil {
 				return nil, err
 			}
-			return h.dials.dial(), nil
+			return h.dials.dial()
 		},
 	}
 	own.Protocols.SetHTTP1(h.proto == HTTP1)
@@ -170,18 +170,27 @@ func (h *held) close(c *gateway.Client) {
 }
 
 // A pipes is a listener in memory.
-type pipes chan net.Conn
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+}
 
 func (p pipes) Accept() (net.Conn, error) {
-	if conn, ok := <-p; ok {
+	select {
+	case conn := <-p.conns:
 		return conn, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
 	}
-	return nil, net.ErrClosed
 }
-func (p pipes) Close() error   { close(p); return nil }
+func (p pipes) Close() error   { close(p.closed); return nil }
 func (p pipes) Addr() net.Addr { return &net.UnixAddr{} }
-func (p pipes) dial() net.Conn {
+func (p pipes) dial() (net.Conn, error) {
 	client, server := net.Pipe()
-	p <- server
-	return client
+	select {
+	case p.conns <- server:
+		return client, nil
+	case <-p.closed: // of a dial that outlasts its request
+		return nil, net.ErrClosed
+	}
 }
