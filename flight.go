@@ -56,7 +56,6 @@ type flight struct {
 	attempts   int           // how many attempts have begun
 	isBusy     bool          // another process has the order, says the guard
 	isLeft     bool          // the leader has left while the invoice was sent, or its outcome recorded
-	isCounted  bool          // among the flights that send without a caller
 	isCut      bool          // the leader's deadline has cut what was sent
 	isOver     bool          // the guard has the outcome, or never will
 	hasChanged chan struct{} // closed when the flight lands, and when it is over; nil while no call waits
@@ -239,7 +238,7 @@ func (f *flight) goesOn() bool {
 		f.cut(context.DeadlineExceeded)
 		return false
 	default:
-		f.isLeft, f.isCounted = true, true
+		f.isLeft = true
 		f.flights.unattended++
 		return true
 	}
@@ -287,7 +286,6 @@ func (f *flight) reach(stage stage, isBusy bool) {
 // finish tells the calls that wait what they learn from the flight.
 func (f *flight) finish() {
 	f.flights.mu.Lock()
-	f.attended()
 	f.stage = landed
 	f.change()
 	f.flights.mu.Unlock()
@@ -296,19 +294,13 @@ func (f *flight) finish() {
 	}
 }
 
-// attended no longer counts a flight among those that send without a caller. It is called with the lock.
-func (f *flight) attended() {
-	if f.isCounted {
-		f.isCounted = false
-		f.flights.unattended--
-	}
-}
-
 // hasOutcome notes that nothing is sent any more.
 func (f *flight) hasOutcome() {
 	f.flights.mu.Lock()
 	defer f.flights.mu.Unlock()
-	f.attended()
+	if f.isLeft { // while it was sent
+		f.flights.unattended--
+	}
 	if f.stage == sending {
 		f.stage = recording
 	}
