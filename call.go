@@ -462,9 +462,6 @@ func (c *call) noResponse(err error) callError {
 	if cause.Unread {
 		c.response.sent = sentNothing
 	}
-	if errors.Is(cause, attempt.ErrExpired) {
-		return c.transportError(PhaseOrder, attempt.ErrExpired, false)
-	}
 	return c.transportError(Phase(cause.Phase.String()), sanitize(cause.Err, c.redactor), cause.Retryable())
 }
 
