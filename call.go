@@ -59,6 +59,8 @@ type write interface {
 	read(e envelope) (isRefusal bool, wrong *doc.Error)
 	// isIn reports whether an error response may have what the call creates, by its envelope or its bytes.
 	isIn(e envelope, text []byte) bool
+	// isRepeatable reports whether it is declared that a repetition does no harm.
+	isRepeatable() bool
 }
 
 // A call is one use of an operation: the request, and the state of its attempts.
@@ -432,13 +434,13 @@ func annotate(failure callError, note string) {
 }
 
 // mayRepeat reports whether another attempt is safe. A write is attempted again only if it is
-// proved that nothing of it was sent, or with [WithIdempotentOrders].
+// proved that nothing of it was sent, or if it is repeatable.
 func (c *call) mayRepeat(failed decision) bool {
 	switch {
 	case c.write == nil:
 		return !c.operation.once
 	case !c.unknownSince.IsZero():
-		return c.client.cfg.idempotent
+		return c.write.isRepeatable()
 	default:
 		return failed.outcome == OutcomeNotSent
 	}

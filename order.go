@@ -228,11 +228,14 @@ func (o *order) acquire(guard OrderGuard) (Lease, error) {
 	}
 }
 
+// isRepeatable reports whether it is declared that the service returns the first invoice of a repeated order.
+func (o *order) isRepeatable() bool { return o.client.cfg.idempotent }
+
 // mayResend reports whether an order of unknown outcome is sent again: if it is declared that the service returns the
 // first invoice, and this call asks for the same one.
 func (o *order) mayResend(known *OrderRecord) bool {
 	isKnown := known != nil && known.Request.OrderID != ""
-	return o.client.cfg.idempotent && !o.Resubmit && isKnown && !o.Request.differsFrom(known)
+	return o.isRepeatable() && !o.Resubmit && isKnown && !o.Request.differsFrom(known)
 }
 
 // ask calls Begin of the guard. When the context ends, Begin has some time more: what it would grant without an answer
@@ -387,7 +390,7 @@ func (o *order) own(known *OrderRecord) *Invoice {
 // sentAgain is the error of a call that sent an order of unknown outcome again, and has not succeeded.
 func (o *order) sentAgain(own error, known *OrderRecord) *OutcomeUnknownError {
 	e := o.unknownBefore(known)
-	e.Retryable = o.client.cfg.idempotent && !o.Request.differsFrom(known) && o.isTemporary(own)
+	e.Retryable = o.isRepeatable() && !o.Request.differsFrom(known) && o.isTemporary(own)
 	e.Cause = fmt.Errorf("sent again: %s; before: %s", oneLine(own), oneLine(e.Cause))
 	return e
 }
@@ -460,7 +463,7 @@ func (o *order) outcomeUnknown(failure error) *OutcomeUnknownError {
 	e := &OutcomeUnknownError{
 		Operation: o.operation.name, OrderID: o.Request.OrderID,
 		StatusCode: o.status, Body: o.response.body, SentAt: o.unknownSince, Cause: failure,
-		Retryable: o.client.cfg.idempotent && o.isTemporary(failure),
+		Retryable: o.isRepeatable() && o.isTemporary(failure),
 	}
 	if response, ok := failure.(*APIError); ok {
 		e.Response = response
