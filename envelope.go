@@ -37,6 +37,7 @@ type envelope struct {
 	result     doc.Node
 	asOf       time.Time // when the response was read, less its age
 	isTwice    bool      // a message or a result is there twice
+	isFailed   bool      // a member beside message, result and meta reports a failure
 }
 
 // openEnvelope finds the parts of a body, even of a broken one. A success has the documented message, or
@@ -65,6 +66,7 @@ func openEnvelope(body doc.Node, another string) envelope {
 			e.result = n
 		default:
 			n.Note(doc.UnknownField)
+			e.isFailed = e.isFailed || isFailure(n)
 		}
 	}
 	return e
@@ -130,19 +132,7 @@ func (e envelope) undocumented(hasDecoder bool) (doc.Node, *doc.Error) {
 func (e envelope) metaValue() json.RawMessage { return json.RawMessage(e.meta.JSON()) }
 
 // record returns the result, or the only element of one that is an array.
-func (e envelope) record() doc.Node {
-	if e.result.Kind() != '[' {
-		return e.result
-	}
-	var first doc.Node
-	for n := range e.result.Parts() {
-		if !first.IsZero() {
-			return doc.Node{}
-		}
-		first = n
-	}
-	return first
-}
+func (e envelope) record() doc.Node { return e.result.Only() }
 
 // plainName returns the name of a member in lower case, without underscores and hyphens.
 func plainName(n doc.Node) string { return strings.ToLower(plainer.Replace(n.Name())) }

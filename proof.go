@@ -3,7 +3,6 @@ package gateway
 import (
 	"bytes"
 	"cmp"
-	"iter"
 	"net/http"
 	"slices"
 	"strings"
@@ -108,10 +107,10 @@ func (d doubts) isOfInvoice(n doc.Node, name string, in place) bool {
 		return true
 	case in.isInput:
 		return false
+	case in.isRecord && what > other:
+		return true
 	case isRecord(name):
 		return isIdentifier(text)
-	case in.isRecord:
-		return what > other
 	default:
 		return hasDigit(text) && (what == ofThing || what == identifier && !in.isError)
 	}
@@ -148,15 +147,8 @@ const (
 	conflicted       // it failed, but may have succeeded: a conflict, or a failure of the service
 )
 
-// reportsFailure reports whether a member of the body beside the result reports a failure, or a member of the meta.
-func (e envelope) reportsFailure() bool {
-	for n := range e.body.Parts() {
-		if n != e.result && !n.IsNamed("message") && isFailure(n) {
-			return true
-		}
-	}
-	return reportsFailure(e.meta)
-}
+// reportsFailure reports whether a member beside the result reports a failure, or a member of the meta.
+func (e envelope) reportsFailure() bool { return e.isFailed || reportsFailure(e.meta) }
 
 // reportsFailure reports whether a member of a record reports a failure.
 func reportsFailure(record doc.Node) bool {
@@ -183,7 +175,7 @@ func (e envelope) saysNo() bool {
 	for n := range e.body.Parts() {
 		switch plainName(n) {
 		case "success", "ok", "issuccess", "status":
-			if claimOfWord(n, "1", "0") == failed {
+			if claimOfWord(n, true) == failed {
 				return true
 			}
 		}
@@ -195,15 +187,15 @@ func (e envelope) saysNo() bool {
 func claimOf(name string, n doc.Node) claim {
 	switch name {
 	case "success", "ok", "issuccess":
-		return claimOfWord(n, "1", "0")
+		return claimOfWord(n, true)
 	case "state", "type":
-		return claimOfWord(n, "", "")
+		return claimOfWord(n, false)
 	case "created": // false tells of a repeated order
 		if n.Kind() == 't' {
 			return succeeded
 		}
 	case "status", "statuscode", "httpstatus", "httpstatuscode":
-		if said := claimOfWord(n, "", ""); said != noClaim {
+		if said := claimOfWord(n, false); said != noClaim {
 			return said
 		}
 		return claimOfStatus(n)
@@ -215,20 +207,17 @@ func claimOf(name string, n doc.Node) claim {
 	return noClaim
 }
 
-// claimOfWord reads a boolean, or a word or a number that stands for one.
-func claimOfWord(n doc.Node, yes, no string) claim {
-	switch n.Kind() {
-	case 't':
+var (
+	yesWords = [...]string{"true", "yes", "ok", "success", "succeeded", "successful", "created"}
+	noWords  = [...]string{"false", "no", "error", "fail", "failed", "failure"}
+)
+
+// claimOfWord reads a boolean, or a word that stands for one. With digits, 1 and 0 do so too.
+func claimOfWord(n doc.Node, digits bool) claim {
+	switch kind, word := n.Kind(), strings.ToLower(n.Scalar()); {
+	case kind == 't', digits && word == "1", slices.Contains(yesWords[:], word):
 		return succeeded
-	case 'f':
-		return failed
-	}
-	switch word := strings.ToLower(n.Scalar()); word {
-	case "":
-		return noClaim
-	case yes, "true", "yes", "ok", "success", "succeeded", "successful", "created":
-		return succeeded
-	case no, "false", "no", "error", "fail", "failed", "failure":
+	case kind == 'f', digits && word == "0", slices.Contains(noWords[:], word):
 		return failed
 	default:
 		return noClaim
@@ -273,13 +262,15 @@ func holdsError(n doc.Node) bool {
 // isZeros reports whether a text is empty, or a number, a code or a UUID of zeros.
 func isZeros(text string) bool { return strings.Trim(text, "0.-") == "" }
 
-// recordNames are the plain names of members that may be an invoice, or have one.
+// recordNames are the plain names of members that may be an invoice, or have one; their plurals are so too.
 var recordNames = [...]string{
-	"result", "results", "data", "payload", "response", "invoice", "invoices", "payment", "payments", "order", "orders",
-	"transaction", "transactions", "charge", "checkout", "bill", "receipt", "deposit", "address", "item", "items",
+	"result", "data", "payload", "response", "invoice", "payment", "order", "transaction", "charge", "checkout",
+	"receipt", "deposit", "address", "item",
 }
 
-func isRecordName(name string) bool { return slices.Contains(recordNames[:], name) }
+func isRecordName(name string) bool {
+	return slices.Contains(recordNames[:], name) || slices.Contains(recordNames[:], strings.TrimSuffix(name, "s"))
+}
 
 // isRecord reports whether a value of an error response may be an invoice, by its name.
 func isRecord(name string) bool { return isRecordName(name) || isPayment(name) }
@@ -289,32 +280,33 @@ func isPayment(name string) bool {
 	return strings.Contains(name, "invoice") || strings.Contains(name, "payment") && !strings.Contains(name, "method")
 }
 
-// hasInvoice reports whether a result, or a record in it by its name, is surely an invoice. An identifier alone is not
-// enough where something tells of an error, a coin or a person instead, which have identifiers, too.
+// hasInvoice reports whether a result, or a record in it by its name, is surely an invoice.
 func (e envelope) hasInvoice(result doc.Node, orderID string) bool {
 	hasOwnCode := e.hasOwnCode()
 	for n := range result.All() {
-		if n != result && !isRecordName(plainName(n)) {
+		name := plainName(n)
+		if n != result && !isRecordName(name) {
 			continue
 		}
-		for record := range elements(n) {
-			switch what := bestMeaning(record, plainName(n), orderID); {
-			case what == ofInvoice:
-				return true
-			case what == identifier && !isOther(record) && !hasOwnCode:
-				return true
-			}
+		record := n.Only()
+		if isInvoice(record, name, orderID, hasOwnCode || isOther(record)) {
+			return true
 		}
 	}
 	return false
 }
 
-// elements yields the elements of an array, or any other value itself.
-func elements(n doc.Node) iter.Seq[doc.Node] {
-	if n.Kind() == '[' {
-		return n.Parts()
+// isInvoice reports whether a member of a record with a plain name is surely of an invoice. An identifier alone is not
+// enough where something tells of an error, a coin or a person instead, which have identifiers, too.
+func isInvoice(record doc.Node, name, orderID string, isOther bool) bool {
+	for n := range record.Parts() {
+		what := meaningOf(plainName(n), name)
+		isSure := what == ofInvoice || what == identifier && !isOther && hasDigit(n.Scalar())
+		if isSure && tells(n, orderID) {
+			return true
+		}
 	}
-	return func(yield func(doc.Node) bool) { yield(n) }
+	return false
 }
 
 // A meaning says what a member is, by its name.
@@ -327,21 +319,6 @@ const (
 	identifier         // it identifies its record
 	ofInvoice          // it is of an invoice, or of the place to pay one
 )
-
-// bestMeaning returns what the members of a record with a plain name are at best. An identifier has a digit.
-func bestMeaning(record doc.Node, recordName, orderID string) (best meaning) {
-	for n := range record.Parts() {
-		if !tells(n, orderID) {
-			continue
-		}
-		what := meaningOf(plainName(n), recordName)
-		if what == identifier && !hasDigit(n.Scalar()) {
-			what = perhaps
-		}
-		best = max(best, what)
-	}
-	return best
-}
 
 func hasDigit(text string) bool { return strings.ContainsAny(text, "0123456789") }
 
@@ -365,7 +342,6 @@ var (
 	otherWords = [...]string{ // before an ending in a name of something else
 		"session", "merchant", "user", "account", "client", "coin", "network", "currency", "currencie", "asset", "chain",
 		"ip", "email", "remote", "info", "callback", "webhook", "operation", "activity", "plan", "policy",
-		"pa", "unpa", "val", "isval", "inval", "vo", // one word: paid, valid, void
 	}
 	errorWords = [...]string{ // in a name of what helps to find an error
 		"request", "trace", "tracking", "correlation", "log", "error", "debug", "event", "doc", "help", "support",
@@ -384,6 +360,8 @@ func meaningOf(name, recordName string) meaning {
 			return other
 		}
 		return identifier
+	case "paid", "unpaid", "valid", "invalid", "isvalid", "void": // one word, which is no identifier
+		return other
 	case "url", "uri", "link":
 		name = recordName + name
 	case "address", "walletaddress", "cryptoaddress":
@@ -425,7 +403,7 @@ func isOther(record doc.Node) bool {
 // hasOwnCode reports whether the body has a code which does not stand for a success.
 func (e envelope) hasOwnCode() bool {
 	for n := range e.body.Parts() {
-		isSuccess := isZeros(n.Scalar()) || claimOfStatus(n) == succeeded || claimOfWord(n, "1", "") == succeeded
+		isSuccess := isZeros(n.Scalar()) || claimOfStatus(n) == succeeded || claimOfWord(n, true) == succeeded
 		if strings.HasSuffix(plainName(n), "code") && !isSuccess {
 			return true
 		}

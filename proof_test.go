@@ -48,6 +48,64 @@ func TestClient_CreateInvoice_answers(t *testing.T) {
 	}
 }
 
+// What a member proves depends on its name, in any spelling.
+// I-128, I-173
+func TestClient_CreateInvoice_names(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		status int
+		body   string // with NAME
+		want   gateway.Outcome
+		names  string
+	}{
+		{400, `{"message":"No.","NAME":"x7"}`, unknown, `
+			invoice_id paymentUuid pay-link payin_url checkoutUri hosted_url cashier-url depositAddress charge_id trackId txnHash
+			prepay_id qrcode_url address wallet_address CryptoAddress job_id taskUUID`},
+		{400, `{"message":"No.","data":{"NAME":"x7"}}`, unknown, `
+			id uuid job_url any_link new-address x_hash invoiceNumber payCode checkout_no depositTag wallet qr token`},
+		{400, `{"message":"No.","NAME":"x7abcd"}`, unknown, `
+			result data payload response invoice Payments order transaction charges checkout receipt deposit items newInvoice`},
+		{400, `{"message":"No.","NAME":{"reference_url":"x7"}}`, unknown, `
+			result results data payload response invoices payment orders transactions charge checkout receipt deposit address
+			item invoice_draft my-payment`},
+		{400, `{"message":"No.","NAME":"x7"}`, rejected, `
+			id uuid url link request_id traceId fbtrace_id tracking_id correlationId log_id error_id debugId event-id activity_id
+			operation_id session_id merchantId user_id accountId client_id coinId network_id currency_id assetId chain_id plan_id
+			policyId job_url paymentMethod`},
+		{400, `{"message":"No.","data":{"NAME":"x7"}}`, rejected, `
+			doc_url docsUrl help_link supportUrl info_url callbackUrl webhook_id ipAddress email_address remoteAddress
+			paid unpaid valid invalid is_valid void name`},
+		{400, `{"message":"No.","NAME":{"id":"x7"}}`, rejected, "coin networks currencies Merchant users plans request"},
+		{400, `{"message":"No.","a":{"id":"x7","NAME":"y"}}`, rejected, `
+			title detail details description message msg reason source code fields loc field property constraints`},
+		{400, `{"message":"No.","data":{"id":"x7","NAME":"y"}}`, rejected, "loc field property constraints"},
+		{201, `{"message":"x","result":{"NAME":"x7"}}`, succeeded, `
+			id uuid invoice_id paymentUuid pay-link payin_url checkoutUri hosted_url cashier-url depositAddress charge_id trackId
+			txnHash prepay_id qrcode_url address wallet_address CryptoAddress`},
+		{201, `{"message":"x","result":{"NAME":{"address":"x7"}}}`, succeeded, `
+			results data payload response invoices payment orders transactions charge checkout receipt deposit address item`},
+		{201, `{"message":"x","result":{"NAME":"x7"}}`, unknown, "url link job_id wallet token coinId request_id result"},
+		{201, `{"message":"x","result":{"id":"x7","NAME":"y"}}`, unknown, `
+			title detail details description message msg reason source code fields loc field property constraints
+			name symbol email`},
+		{200, `{"message":"Operation was successful.","NAME":"x7","result":{"id":"7"}}`, unknown, `
+			error errors errorCode error_message has_error isError`},
+		{200, `{"message":"Operation was successful.","NAME":false,"result":{"id":"7"}}`, unknown, `
+			success ok is_success status state type`},
+		{400, `{"message":"No.","NAME":true}`, unknown, "success ok isSuccess status state type created"},
+		{400, `{"NAME":false}`, rejected, "success ok isSuccess status"},
+		{400, `{"message":"No.","status":"NAME"}`, unknown, "true Yes OK SUCCESS succeeded successful created"},
+		{400, `{"status":"NAME"}`, rejected, "false No ERROR fail failed failure"},
+	} {
+		for name := range strings.FieldsSeq(tt.names) {
+			body := strings.Replace(tt.body, "NAME", name, 1)
+			c := newClient(t, "http://localhost", over(statusTrip(tt.status, body)))
+			_, err := c.CreateInvoice(t.Context(), order("A-17"))
+			assert.Equal(t, tt.want, gateway.OutcomeOf(err), "%d %s: %v", tt.status, body, err)
+		}
+	}
+}
+
 // A redirect of the same request to another base URL names that, and proves that there is no invoice, unless an earlier
 // attempt may have created one.
 func TestClient_CreateInvoice_redirected(t *testing.T) {
@@ -74,15 +132,17 @@ func TestClient_CreateInvoice_redirected(t *testing.T) {
 		}
 		assert.Equal(t, 2, sent, "the order is free")
 	}
-	_, err := newClient(t, "http://localhost/shop", over(statusTrip(301, "", "Location", "https://localhost/shop/api/exchange-rate"))).ExchangeRates(t.Context())
+	elsewhere := over(statusTrip(301, "", "Location", "https://localhost/shop/api/exchange-rate"))
+	_, err := newClient(t, "http://localhost/shop", elsewhere).ExchangeRates(t.Context())
 	assert.ErrorContains(t, err, ": set the base URL to https://localhost/shop")
 
 	answers := []tripper{statusTrip(500, ""), statusTrip(307, "", "Location", "https://localhost/api/invoice/create")}
-	c := newClient(t, "http://localhost", gateway.WithIdempotentOrders(), once(), over(func(req *http.Request) (*http.Response, error) {
+	trip := over(func(req *http.Request) (*http.Response, error) {
 		answer := answers[0]
 		answers = answers[1:]
 		return answer(req)
-	}))
+	})
+	c := newClient(t, "http://localhost", gateway.WithIdempotentOrders(), once(), trip)
 	for range 2 {
 		_, err := c.CreateInvoice(t.Context(), order("A-17"))
 		assert.Equal(t, unknown, gateway.OutcomeOf(err))
@@ -98,9 +158,11 @@ func TestClient_CreateInvoice_drift(t *testing.T) {
 	} {
 		var drift []gateway.Drift
 		observer := gateway.Observer{Drift: func(_ context.Context, d gateway.Drift) { drift = append(drift, d) }}
-		_, err := newClient(t, "http://localhost", over(statusTrip(201, body)), gateway.WithObserver(observer)).CreateInvoice(t.Context(), order("A-17"))
+		c := newClient(t, "http://localhost", over(statusTrip(201, body)), gateway.WithObserver(observer))
+		_, err := c.CreateInvoice(t.Context(), order("A-17"))
 		require.NoError(t, err)
-		assert.Equal(t, []gateway.Drift{{Operation: gateway.OpCreateInvoice, Pointer: pointer, Kind: gateway.DriftUnexpectedValue}}, drift)
+		want := gateway.Drift{Operation: gateway.OpCreateInvoice, Pointer: pointer, Kind: gateway.DriftUnexpectedValue}
+		assert.Equal(t, []gateway.Drift{want}, drift)
 	}
 }
 
