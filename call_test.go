@@ -513,7 +513,7 @@ func TestRetry_RetryAfter(t *testing.T) {
 func TestRetry_noFurtherAttempt(t *testing.T) {
 	t.Parallel()
 	const late, empty = "(the next one would be after the deadline)", "the retry budget was empty"
-	long, quick := gateway.RetryPolicy{BaseDelay: 1000 * time.Hour, MaxDelay: 1000 * time.Hour}, gateway.RetryPolicy{BaseDelay: 1, MaxDelay: 1}
+	long, quick := gateway.RetryPolicy{BaseDelay: 1000 * time.Hour, MaxDelay: 1000 * time.Hour}, gateway.RetryPolicy{BaseDelay: time.Microsecond, MaxDelay: time.Microsecond}
 	var everyOther []answer
 	for range 80 {
 		everyOther = append(everyOther, saysStatus(500), withdrawalIn("PENDING"))

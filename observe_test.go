@@ -296,7 +296,7 @@ func TestNew_defaultLogger(t *testing.T) {
 		{"an order that was unknown before", "CreateInvoice", guarded(&recordingGuard{lease: gateway.Lease{State: gateway.OrderUnknown}}), 0, "", mayExist},
 		{"a guard that cannot say", "CreateInvoice", guarded(&recordingGuard{fails: errOfTheGuard}), 0, "", ""},
 		{"an outcome that cannot be recorded", "CreateInvoice", guarded(new(recordingGuard)), 200, enveloped(invoiceJSON), notStored},
-		{"an attempt that is retried", "Withdrawal", []gateway.Option{gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 2, BaseDelay: 1, MaxDelay: 1})}, 500, "{}", ""},
+		{"an attempt that is retried", "Withdrawal", []gateway.Option{gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 2, BaseDelay: time.Microsecond, MaxDelay: time.Microsecond})}, 500, "{}", ""},
 		{"a logger that discards", "Withdrawal", []gateway.Option{gateway.WithLogger(slog.New(slog.DiscardHandler))}, 200, "{}", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

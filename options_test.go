@@ -164,6 +164,7 @@ func TestNew_options(t *testing.T) {
 	t.Parallel()
 	retry := func(p gateway.RetryPolicy) gateway.Option { return gateway.WithRetry(p) }
 	noTransport := func(http.RoundTripper) http.RoundTripper { return nil }
+	const unitless = " looks like a number without a unit: write 30 * time.Second"
 	const attempts, negative, agent, both = "MaxAttempts must be from 1 to 10", "must not be negative", "1 to 256 printable ASCII", "neither WithResponse nor WithAPIKey"
 	for _, tt := range []struct {
 		opt              gateway.Option
@@ -181,8 +182,13 @@ func TestNew_options(t *testing.T) {
 		{retry(gateway.RetryPolicy{BaseDelay: -1}), "WithRetry", negative},
 		{retry(gateway.RetryPolicy{MaxDelay: -1}), "WithRetry", negative},
 		{retry(gateway.RetryPolicy{MaxRetryAfter: -1}), "WithRetry", negative},
-		{retry(gateway.RetryPolicy{BaseDelay: 2, MaxDelay: 1}), "WithRetry", "BaseDelay must not be longer than MaxDelay"},
-		{retry(gateway.RetryPolicy{BaseDelay: 2, MaxDelay: 2}), "", ""},
+		{retry(gateway.RetryPolicy{BaseDelay: time.Second, MaxDelay: time.Millisecond}), "WithRetry", "BaseDelay must not be longer than MaxDelay"},
+		{retry(gateway.RetryPolicy{BaseDelay: time.Microsecond, MaxDelay: time.Microsecond}), "", ""},
+		{retry(gateway.RetryPolicy{BaseDelay: time.Microsecond - 1}), "WithRetry", "999ns" + unitless},
+		{retry(gateway.RetryPolicy{MaxDelay: 5}), "WithRetry", "5ns" + unitless},
+		{retry(gateway.RetryPolicy{MaxRetryAfter: 30}), "WithRetry", "30ns" + unitless},
+		{retry(gateway.RetryPolicy{AttemptTimeout: 15}), "WithRetry", "15ns" + unitless},
+		{retry(gateway.RetryPolicy{InvoiceTimeout: 60}), "WithRetry", "60ns" + unitless},
 		{gateway.WithMiddleware(nil), "WithMiddleware", "must not be nil"},
 		{gateway.WithMiddleware(noTransport), "WithMiddleware", "must not return nil"},
 		{gateway.WithUserAgent("a\r\nX-Api-Key: b"), "WithUserAgent", agent},

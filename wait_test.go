@@ -421,7 +421,9 @@ func TestClient_WaitWithdrawal_Arguments(t *testing.T) {
 	for _, wrong := range []gateway.WaitOptions{
 		{MinInterval: -1},
 		{MaxInterval: -1},
-		{MinInterval: 2, MaxInterval: 1},
+		{MinInterval: 2 * time.Second, MaxInterval: time.Second},
+		{MinInterval: 2},
+		{MaxInterval: 30},
 		{MaxInterval: 24*time.Hour + 1},
 		{Final: []gateway.WithdrawalStatus{"PENDING"}},
 		{Final: []gateway.WithdrawalStatus{""}},

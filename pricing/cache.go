@@ -11,7 +11,8 @@ import (
 	"github.com/cryptogw/gateway"
 )
 
-// CacheOptions set how long a value is served. A zero field takes a default that fits the other.
+// CacheOptions set how long a value is served. A zero field takes a default that fits the other. A duration is at
+// least a microsecond: less looks like a number without a unit.
 type CacheOptions struct {
 	TTL      time.Duration // up to this age without a load; default 1 min
 	MaxStale time.Duration // up to this age when a load fails, not below TTL; default 1 h
@@ -75,6 +76,8 @@ func newCache[T any](o CacheOptions, load func(context.Context) (T, error), asOf
 	switch {
 	case o.TTL < 0 || o.MaxStale < 0:
 		return nil, refused("cache", "o", "TTL and MaxStale must not be negative")
+	case isWithoutUnit(o.TTL), isWithoutUnit(o.MaxStale):
+		return nil, refused("cache", "o", "TTL or MaxStale looks like a number without a unit: write 60 * time.Second")
 	case o.MaxStale != 0 && o.MaxStale < o.TTL:
 		return nil, refused("cache", "o", "MaxStale must not be shorter than TTL")
 	}
@@ -82,6 +85,9 @@ func newCache[T any](o CacheOptions, load func(context.Context) (T, error), asOf
 	options := CacheOptions{TTL: cmp.Or(o.TTL, min(time.Minute, stalest)), MaxStale: stalest}
 	return &Cache[T]{load: load, asOf: asOf, options: options}, nil
 }
+
+// isWithoutUnit reports whether a duration cannot be meant.
+func isWithoutUnit(d time.Duration) bool { return d > 0 && d < time.Microsecond }
 
 // Get returns the value: at once, if it is younger than the TTL, or else after a load. When the
 // load fails or ctx ends, Get returns a value that is not older than MaxStale, without an error;
@@ -91,6 +97,8 @@ func newCache[T any](o CacheOptions, load func(context.Context) (T, error), asOf
 // MaxStale, such as from the cache of a proxy, counts as failed.
 //
 // Without such a value, Get returns the error of the client, or an error that wraps ctx.Err().
+//
+// All callers have the same value: do not change it, or what it points to.
 func (c *Cache[T]) Get(ctx context.Context) (T, error) {
 	value, err := c.wait(ctx, false)
 	if err == nil {

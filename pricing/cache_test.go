@@ -286,8 +286,12 @@ func TestNewCaches(t *testing.T) {
 			assert.Len(t, gw.requests, 2*loads, age)
 		})
 	}
+	const unitless = "o: TTL or MaxStale looks like a number without a unit: write 60 * time.Second"
 	const negative, shorter = "o: TTL and MaxStale must not be negative", "o: MaxStale must not be shorter than TTL"
-	for o, want := range map[pricing.CacheOptions]string{{TTL: -1}: negative, {MaxStale: -1}: negative, {TTL: 2, MaxStale: 1}: shorter} {
+	for o, want := range map[pricing.CacheOptions]string{
+		{TTL: -1}: negative, {MaxStale: -1}: negative, {TTL: time.Second, MaxStale: time.Millisecond}: shorter,
+		{TTL: 60}: unitless, {MaxStale: time.Microsecond - 1}: unitless,
+	} {
 		rates, err := pricing.NewRatesCache(nil, o)
 		assert.Nil(t, rates)
 		assertRefused(t, err, "cache", want)

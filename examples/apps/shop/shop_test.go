@@ -54,7 +54,7 @@ func (h *harness) open() (server string, s *shop) {
 	h.t.Helper()
 	db, err := openDatabase(h.file, io.Discard)
 	require.NoError(h.t, err)
-	cfg := config{password: testPassword, margin: h.margin, ratesTTL: time.Nanosecond, maxStale: h.maxStale, patience: h.patience}
+	cfg := config{password: testPassword, margin: h.margin, ratesTTL: time.Microsecond, maxStale: h.maxStale, patience: h.patience}
 	s, err = newShop(h.t.Context(), cfg, connectTo(h.gw), db, slog.New(slog.DiscardHandler))
 	require.NoError(h.t, err)
 	web := httptest.NewServer(s.handler())
@@ -227,7 +227,7 @@ func TestPurchase_notSent(t *testing.T) {
 		"no coin is chosen":                    {nil, "", 422, "Please choose one of the coins below."},
 		"the coin is off":                      {nil, "XMR", 422, "Please choose one of the coins below."},
 		"the price is too small for the coin":  {func(h *harness, _ *shop) { h.gw.SetRate("DOGE", "9", "9") }, "DOGE", 422, "Too little for this coin."},
-		"the rates are older than is accepted": {func(h *harness, _ *shop) { h.maxStale = 1 }, "BTC", 503, "No order is lost."},
+		"the rates are older than is accepted": {func(h *harness, _ *shop) { h.maxStale = time.Microsecond }, "BTC", 503, "No order is lost."},
 		"the gateway cannot be reached":        {func(h *harness, _ *shop) { h.gw.Close() }, "BTC", 503, "No order is lost."},
 		"the order is older than a day":        {func(_ *harness, s *shop) { s.age(t) }, "BTC", 200, "It was not paid within a day."},
 	} {
