@@ -156,7 +156,12 @@ func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 		return nil, err
 	}
 	client := newClient(base, redact.NewSecret(apiKey), cfg, transport)
-	if !cfg.hasGuard && !base.Loopback() {
+	switch {
+	case base.Loopback():
+	case cfg.guard == nil:
+		cmp.Or(cfg.logger, slog.Default()).Warn("gateway: this client has no OrderGuard, because that of WithOrderGuard " +
+			"is nil: two calls for an order send two invoices")
+	case !cfg.hasGuard:
 		client.leave = enterOwnGuard(base, apiKey, cfg.logger)
 	}
 	return client, nil
@@ -242,13 +247,14 @@ func newClient(base endpoint.Base, key redact.Secret, cfg *config, transport *at
 
 // Check is for the start of a program: it reports whether the gateway accepts the key and whether the [OrderGuard]
 // works. It makes one attempt to read the balance, or the listing with [WithoutAPIKey]. It accepts a balance in any
-// form, and the service's own 404. It calls the method Check(context.Context) error of the guard, if there is one:
-// sqlguard looks for its table. The error joins both failures.
+// form, and the service's own 404, unless the listing is one too: then the path of the base URL is wrong. It calls
+// the method Check(context.Context) error of the guard, if there is one: sqlguard looks for its table. The error joins
+// both failures.
 //
 // Do not use Check as a readiness probe: while the gateway is down, the probe would remove every replica of a program
 // that can still return the invoices that it knows.
 //
-// GET /api/balance/ or GET /api/networks-coins
+// GET /api/balance/, and after a 404, or with WithoutAPIKey, GET /api/networks-coins
 func (c *Client) Check(ctx context.Context) error {
 	if name, reason := c.check(ctx); reason != "" {
 		return &ArgumentError{Operation: "check", Name: name, Reason: reason}
@@ -257,20 +263,34 @@ func (c *Client) Check(ctx context.Context) error {
 }
 
 func (c *Client) checkGateway(ctx context.Context) error {
-	what := operation{name: OpBalance, route: "/api/balance/", key: keyInHeader, undocumented: true, once: true}
+	listing := operation{name: OpCoinNetworks, route: "/api/networks-coins", once: true}
 	if c.cfg.keyless {
-		what = operation{name: OpCoinNetworks, route: "/api/networks-coins", once: true}
+		return c.checkAnswer(ctx, listing)
 	}
+	err := c.checkAnswer(ctx, operation{
+		name: OpBalance, route: "/api/balance/", key: keyInHeader, undocumented: true, once: true,
+	})
+	if !isOwn404(err) {
+		return err
+	}
+	if err := c.checkAnswer(ctx, listing); isOwn404(err) {
+		return err
+	}
+	return nil // there is no balance, and the key was accepted
+}
+
+// checkAnswer makes one attempt to read an answer in any form.
+func (c *Client) checkAnswer(ctx context.Context, what operation) error {
 	check := &call{client: c, operation: what, decode: func(e envelope) *doc.Error {
-		_, wrong := e.undocumented(c.cfg.decodeBalance != nil && !c.cfg.keyless)
+		_, wrong := e.undocumented(c.cfg.decodeBalance != nil && what.undocumented)
 		return wrong
 	}}
-	err := check.get(ctx, nil)
+	return check.get(ctx, nil)
+}
+
+func isOwn404(err error) bool {
 	refusal, ok := err.(*APIError)
-	if ok && refusal.StatusCode == http.StatusNotFound && refusal.said.enveloped && !c.cfg.keyless {
-		return nil // there is no balance, and the key was accepted
-	}
-	return err
+	return ok && refusal.StatusCode == http.StatusNotFound && refusal.said.enveloped
 }
 
 func (c *Client) checkGuard(ctx context.Context) error {

@@ -146,7 +146,8 @@ var (
 )
 
 // WithOrderGuard sets the guard that prevents a second invoice for an order. The default is a
-// [MemoryGuard] of the client's own; nil means no guard.
+// [MemoryGuard] of the client's own. A nil guard means none: two calls for an order send two invoices. The client
+// logs a warning of that, unless the host is a loopback address.
 func WithOrderGuard(guard OrderGuard) Option {
 	return func(cfg *config) error {
 		if memory, ok := guard.(*MemoryGuard); ok && (memory == nil || memory.Remember < 0) {

@@ -88,6 +88,9 @@ type Guard struct {
 // follows from the driver unless [WithDialect] sets it. New does not query the
 // database; [Guard.Migrate] creates the table.
 //
+// The table is of one merchant. Shops with keys of their own need a table each, or [WithMerchants]: otherwise a shop
+// gets the invoice of another one's order with the same orderId, and its buyer pays the other shop.
+//
 // The error for an invalid argument or option is a [*gateway.ArgumentError].
 func New(db *sql.DB, opts ...Option) (*Guard, error) {
 	if db == nil {
