@@ -161,6 +161,9 @@ func (e *APIError) Error() string {
 		}
 	}
 	text := fmt.Sprintf("gateway: %s: %d: %s", e.Operation, e.StatusCode, message)
+	if e.StatusCode < http.StatusBadRequest && e.Message == successMessage {
+		text += ", but without a result"
+	}
 	if e.RetryAfter > 0 {
 		text += fmt.Sprintf("; retry after %v", e.RetryAfter)
 	}

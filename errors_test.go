@@ -114,6 +114,8 @@ func TestErrors(t *testing.T) {
 	read("a server error", statusTrip(502, ""), `502: no message in the response: empty body (3 attempts)`, true, gateway.ErrServer)
 	read("a wait", statusTrip(429, refused("No."), "Retry-After", "90"), `429: "No."; retry after 1m30s`, true, gateway.ErrRateLimited)
 	read("an error envelope with 200", statusTrip(200, refused("No.")), `200: "No."`, false)
+	read("a success without a result", statusTrip(201, refused("Operation was successful.")),
+		`201: "Operation was successful.", but without a result`, false)
 	read("a response that cannot be decoded", statusTrip(200, "<html>"), "200: response not understood: ", false)
 	read("another withdrawal", statusTrip(201, mismatch),
 		`201: response not understood: /result/withdrawRequestId: "another" is another record than the requested one: `, false,
