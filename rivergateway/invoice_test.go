@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
-	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/rivertype"
 	"github.com/shopspring/decimal"
 
@@ -32,6 +31,10 @@ func TestInvoice(t *testing.T) {
 	notRecorded := all((*shop).forget, elsewhere("A-17", isUnknown))
 	otherPrice := all(elsewhere("A-17", isCreated), change(`{"price": "99.50"}`))
 	moved := gatewaytest.FaultRedirect(308, "https://moved.example/gateway/api/invoice/create")
+	noFile := with(gateway.WithAPIKeySource(gateway.APIKeyFile("/no/file")))
+	aged := func(s *shop) {
+		s.exec(`UPDATE river_job SET metadata = replace(metadata::text, '"askedAt": "20', '"askedAt": "21')::jsonb`)
+	}
 	repeatable := all(inject(lost), with(gateway.WithIdempotentOrders()))
 	rows := map[string]row{
 		"created":                              {nil, all(), completed, completed, "succeeded", created, 1},
@@ -40,7 +43,7 @@ func TestInvoice(t *testing.T) {
 		"rejected":                             {nil, refused(422), cancelled, cancelled, "rejected", free, 1},
 		"rejected for now":                     {nil, refused(429), failed, cancelled, "rejected", free, 1},
 		"a moved base URL":                     {nil, inject(moved), failed, cancelled, "rejected", free, 1},
-		"a key that cannot be read":            {nil, (*shop).cannotRead, failed, cancelled, "not sent", free, 0},
+		"a key that cannot be read":            {nil, all(func(s *shop) { s.cfg.APIKey = nil }, noFile), failed, cancelled, "not sent", free, 0},
 		"not sent":                             {nil, func(s *shop) { s.cfg.BaseURL = "http://127.0.0.1:1" }, failed, cancelled, "not sent", free, 0},
 		"after Shutdown":                       {nil, func(s *shop) { s.isShutDown = true }, snoozed, snoozed, "", free, 0},
 		"in flight elsewhere":                  {nil, elsewhere("A-17"), snoozed, snoozed, "", inFlight, 0},
@@ -49,6 +52,12 @@ func TestInvoice(t *testing.T) {
 		"unknown from before":                  {nil, elsewhere("A-17", isUnknown), cancelled, cancelled, "unknown", unknown, 0},
 		"the guard's database fails":           {nil, (*shop).closeGuard, failed, cancelled, "unknown", free, 0},
 		"no options for the merchant":          {nil, (*shop).hasNoOptions, failed, cancelled, "not sent", free, 0},
+
+		"the response to the commit is lost": {nil, commit{arrives: true}.isLost, completed, completed, "succeeded", created, 1},
+		"that to the commit of a rejection":  {nil, all(refused(422), commit{arrives: true}.isLost), cancelled, "", "rejected", free, 1},
+		"the commit is lost":                 {nil, commit{arrives: false}.isLost, failed, discarded, "", created, 1},
+		"taken over by another run":          {nil, overtaken(`attempted_at = attempted_at + interval '1 second'`), failed, discarded, "", created, 1},
+		"taken over by a run that has ended": {nil, overtaken(`state = 'cancelled', finalized_at = now()`), cancelled, cancelled, "", created, 1},
 
 		"succeeded":                            {succeeds, all(), completed, completed, "succeeded again", created, 1},
 		"succeeded, and the guard has lost it": {succeeds, (*shop).forget, completed, completed, "succeeded", free, 1},
@@ -61,6 +70,7 @@ func TestInvoice(t *testing.T) {
 		"unknown, not told":                    {page(502), all(), cancelled, cancelled, "unknown", unknown, 1},
 		"unknown, and the guard has lost it":   {page(502), (*shop).forget, cancelled, cancelled, "unknown", free, 1},
 		"unknown, and an invoice is found":     {page(502), found(true), completed, completed, "succeeded again", created, 1},
+		"unknown, and none was found before":   {page(502), all(found(false), aged), cancelled, cancelled, "unknown", free, 1},
 		"unknown, and none is found":           {page(502), found(false), completed, completed, "succeeded", created, 2},
 	}
 	for _, status := range []int{401, 402, 403, 404, 405, 407} {
@@ -103,11 +113,6 @@ func (s *shop) hasNoOptions() {
 	s.cfg.Merchant = func(context.Context, string) ([]gateway.CallOption, error) { return nil, errors.New("a\x00b") }
 }
 
-func (s *shop) cannotRead() {
-	s.cfg.APIKey = nil
-	with(gateway.WithAPIKeySource(gateway.APIKeyFile("/no/file")))(s)
-}
-
 // closeGuard gives the jobs a guard without a database.
 func (s *shop) closeGuard() {
 	closed := stdlib.OpenDBFromPool(pool)
@@ -136,53 +141,11 @@ func found(exists bool) func(*shop) {
 
 func (s *shop) forget() { s.exec(`DELETE FROM gateway_orders`) }
 
-// A finding that is older than what was stored frees nothing.
-func TestInvoiceResult_isTrueOf(t *testing.T) {
-	at := time.Now()
-	for found, want := range map[time.Time]bool{{}: true, at.Add(-1): true, at.Add(1): false} {
-		order := gateway.OrderStatus{Findings: []gateway.RecordedFinding{{At: found}}}
-		if r := (InvoiceResult{askedAt: at}); r.isTrueOf(order) != want {
-			t.Errorf("found at %v, stored at %v", found, at)
-		}
-	}
-}
-
-// Whether the COMMIT is lost, or the response to it, or another run has overtaken this one because the engine took its
-// process for dead, the merchant receives the result once.
-func TestInvoice_end(t *testing.T) {
-	overtaken := func(text string) func(*shop) {
-		return with(gateway.WithObserver(gateway.Observer{End: func(context.Context, gateway.Call) {
-			must(pool.Exec(context.Background(), `UPDATE river_job SET `+text))
-		}}))
-	}
-	for name, test := range map[string]struct {
-		prepare func(*shop)
-		state   rivertype.JobState
-		told    string
-		calls   int // of OnInvoice
-		stored  bool
-	}{
-		"the response is lost, to a success":   {commit{arrives: true}.isLost, completed, "succeeded", 1, false},
-		"the response is lost, to a rejection": {all(refused(422), commit{arrives: true}.isLost), cancelled, "rejected", 1, false},
-		"the statement is lost":                {commit{arrives: false}.isLost, failed, "", 1, false},
-		"another run":                          {overtaken(`attempted_at = attempted_at + interval '1 second'`), failed, "", 0, true},
-		"another run, which has ended":         {overtaken(`state = 'cancelled', finalized_at = now()`), cancelled, "", 0, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newShop(t)
-			test.prepare(s)
-			job, err := s.runJob(s.insert("A-17", InsertOptions{}))
-			_, stored := undelivered(job)
-			if _, isEnd := errors.AsType[*river.JobCancelError](err); err == nil || isEnd || job.State != test.state || stored != test.stored ||
-				s.committed("A-17") != test.told || len(s.results) != test.calls {
-				t.Fatalf("%s, told %q in %d calls, stored %s: %v", job.State, s.committed("A-17"), len(s.results), job.Output(), err)
-			}
-			if s.cfg.Pool = pool; job.State == failed && !stored {
-				_, _ = s.runJob(job)
-				s.checkOrder("succeeded again", created, 1)
-			}
-		})
-	}
+// overtaken has another run of the job begin, because the engine took this one's process for dead.
+func overtaken(text string) func(*shop) {
+	return with(gateway.WithObserver(gateway.Observer{End: func(context.Context, gateway.Call) {
+		must(pool.Exec(context.Background(), `UPDATE river_job SET `+text))
+	}}))
 }
 
 // A commit closes its connection, before or after PostgreSQL has it.
@@ -208,7 +171,7 @@ func (c commit) TraceQueryStart(ctx context.Context, conn *pgx.Conn, data pgx.Tr
 
 func (commit) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// An order has one job, unless that was cancelled, if the merchant's transaction commits. What is sent is the request
+// An order has one job, unless that was cancelled or the merchant's transaction rolled back. What is sent is the request
 // of that job, with every digit.
 func TestInsertInvoiceTx(t *testing.T) {
 	s := newShop(t)
@@ -223,31 +186,29 @@ func TestInsertInvoiceTx(t *testing.T) {
 	noCoin, noCoinMoved := request("A-18"), request("A-18")
 	noCoinMoved.Amount = one
 	refused(422)(s)
-	failure := errors.New("rolled back")
-	var last int64
+	rolledBack, _ := inTx(errors.New("rolled back"), InsertInvoiceTx, coin, InsertOptions{})
+	last := rolledBack.Job.ID
 	for _, test := range []struct {
 		name     string
 		request  gateway.InvoiceRequest
 		merchant string
-		fails    error // the merchant's transaction
 		want     error
 		isNew    bool
 		run      rivertype.JobState // then; empty for no run
 	}{
-		{"rolled back", coin, "", failure, failure, true, ""},
-		{"the first", coin, "", nil, nil, true, ""},
-		{"a second, equal request", equal, "", nil, nil, false, ""},
-		{"a second request, after the rate moved", moved, "", nil, nil, false, cancelled},
-		{"after a rejection", coin, "", nil, nil, true, completed},
-		{"after a success", moved, "", nil, nil, false, ""},
-		{"another coin", otherCoin, "", nil, ErrOtherRequest, false, ""},
-		{"another price", otherPrice, "", nil, ErrOtherRequest, false, ""},
-		{"another merchant", coin, "shop-b", nil, nil, true, ""},
-		{"an invalid request", gateway.InvoiceRequest{OrderID: "A-18"}, "", nil, gateway.ErrInvalidArgument, false, ""},
-		{"an order without a coin", noCoin, "", nil, nil, true, ""},
-		{"another amount without a coin", noCoinMoved, "", nil, ErrOtherRequest, false, ""},
+		{"the first", coin, "", nil, true, ""},
+		{"a second, equal request", equal, "", nil, false, ""},
+		{"a second request, after the rate moved", moved, "", nil, false, cancelled},
+		{"after a rejection", coin, "", nil, true, completed},
+		{"after a success", moved, "", nil, false, ""},
+		{"another coin", otherCoin, "", ErrOtherRequest, false, ""},
+		{"another price", otherPrice, "", ErrOtherRequest, false, ""},
+		{"another merchant", coin, "shop-b", nil, true, ""},
+		{"an invalid request", gateway.InvoiceRequest{OrderID: "A-18"}, "", gateway.ErrInvalidArgument, false, ""},
+		{"an order without a coin", noCoin, "", nil, true, ""},
+		{"another amount without a coin", noCoinMoved, "", ErrOtherRequest, false, ""},
 	} {
-		inserted, err := inTx(test.fails, InsertInvoiceTx, test.request, InsertOptions{Merchant: test.merchant})
+		inserted, err := inTx(nil, InsertInvoiceTx, test.request, InsertOptions{Merchant: test.merchant})
 		if !errors.Is(err, test.want) || inserted != nil && (inserted.Job.ID != last) != test.isNew {
 			t.Errorf("%s: %+v after job %d: %v", test.name, inserted, last, err)
 		}

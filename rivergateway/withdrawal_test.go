@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/rivertype"
 
 	"github.com/cryptogw/gateway"
@@ -85,7 +86,7 @@ func TestPeriodicPending(t *testing.T) {
 	s.exec(`UPDATE gateway_orders SET open_since = open_since - 3600000000 WHERE order_id = 'A-18';
 		INSERT INTO gateway_orders (merchant, order_id, gateway, version, open_since, record)
 		SELECT '', n, gateway, 1, open_since, record FROM gateway_orders, generate_series(1, 100) AS n WHERE order_id = 'A-17'`)
-	_, events := s.start(0, PeriodicPending(time.Hour))
+	_, events := s.start(river.Config{PeriodicJobs: []*river.PeriodicJob{PeriodicPending(time.Hour)}})
 	if r := <-reports; r.Count != 102 || len(r.Orders) != 100 || r.Orders[0].OrderID != "A-18" || !r.Oldest.Equal(r.Orders[0].Since) {
 		t.Errorf("%d orders since %v, %d in the report, the first %+v", r.Count, r.Oldest, len(r.Orders), r.Orders[0])
 	}
