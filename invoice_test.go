@@ -592,11 +592,6 @@ func assertDecimal(t testing.TB, value int64, exponent int32, got decimal.Decima
 	assert.Equal(t, exponent, got.Exponent(), "the exponent")
 }
 
-// A pause is a reader that ends when its function returns.
-type pause func() error
-
-func (f pause) Read([]byte) (int, error) { return 0, cmp.Or(f(), io.EOF) }
-
 // sleep waits, or returns the error of a context that has ended.
 func sleep(ctx context.Context, d time.Duration) error {
 	select {
