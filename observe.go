@@ -276,7 +276,8 @@ func (l *logObserver) end(ctx context.Context, c Call) {
 		level, text = slog.LevelWarn, "gateway: the invoice was created, but its details cannot be read"
 	}
 	l.log(ctx, level, text,
-		slog.String("operation", c.Operation), slog.String("route", c.Route), slog.Int("attempts", c.Attempts),
+		slog.String("operation", c.Operation), slog.String("route", c.Route), slog.String("merchant", printable(c.Merchant)),
+		slog.Int("attempts", c.Attempts),
 		slog.Int("status", c.StatusCode), slog.String("outcome", c.Outcome.String()), slog.Duration("duration", c.Duration),
 		errorAttr("error", c.Err), errorAttr("guard_error", c.GuardErr), errorAttr("details_error", c.DetailsErr))
 }

@@ -256,7 +256,7 @@ func TestWithLogger(t *testing.T) {
 		logger := slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: withoutTime}))
 		var w recorder
 		p := scriptedClient(t, saysStatus(503, "Retry-After", "7"), respondWith(201, strings.Replace(enveloped(withdrawalJSON), `{`, `{"`+canary+`":1,`, 1)))
-		p.connect(t, gateway.WithLogger(logger), w.option())
+		p.connect(t, gateway.WithLogger(logger), w.option(), gateway.WithDefaults(gateway.WithMerchant("north")))
 		require.NoError(t, withdrawal(t.Context(), p.client))
 
 		const route = `"operation":"withdrawal","route":"/api/withdrawal/inquiry/{withdrawRequestId}"`
@@ -265,7 +265,7 @@ func TestWithLogger(t *testing.T) {
 				`,"attempt":1,"status":503,"duration":0,"wait":7000000000,"error":"gateway: withdrawal: 503: \"No.\"; retry after 7s"}`,
 			`{"level":"WARN","msg":"gateway: drift","operation":"withdrawal","kind":"unknown field","pointer":"/[REDACTED]"}`,
 			`{"level":"DEBUG","msg":"gateway: attempt",` + route + `,"attempt":2,"status":201,"duration":0,"wait":0}`,
-			`{"level":"DEBUG","msg":"gateway: call",` + route + `,"attempts":2,"status":201,"outcome":"succeeded","duration":7000000000}`,
+			`{"level":"DEBUG","msg":"gateway: call",` + route + `,"merchant":"north","attempts":2,"status":201,"outcome":"succeeded","duration":7000000000}`,
 		}, strings.Split(strings.TrimSpace(out.String()), "\n"))
 		assert.Len(t, w.attempts, 2, "both the logger and the observer receive events")
 	})
