@@ -357,12 +357,15 @@ func (s *store) status(o gateway.Order) (status gateway.OrderStatus) {
 	return status
 }
 
-// read returns the order in words, as a person reads it: its state, how often it was begun, and of each finding whether an
-// invoice exists, who found it, and the last attempt then.
+// read returns the order in words, as a person reads it: its state, how often it was begun, the evidence of a free one, and of
+// each finding whether an invoice exists, who found it, and the last attempt then.
 func (s *store) read() string {
 	s.Helper()
 	o := s.status(orderOf(s.id))
 	text, found := fmt.Sprint(describe(s.id, o.State, &o.Record), " ", o.Attempts), []time.Time{}
+	if o.State == gateway.OrderFree && o.Attempts > 0 {
+		text += " " + describe(s.id, gateway.OrderUnknown, &o.Record)
+	}
 	for _, earlier := range o.Earlier {
 		text += " + " + describe(s.id, gateway.OrderUnknown, &earlier)
 	}
@@ -374,16 +377,20 @@ func (s *store) read() string {
 			}
 		}
 	}
+	times := map[gateway.OrderState][]time.Time{
+		gateway.OrderInFlight: {o.Begun},
+		gateway.OrderUnknown:  {o.Since, o.Begun, o.Ended, o.SentUntil},
+		gateway.OrderCreated:  {o.Begun, o.Ended, o.Created},
+	}[o.State]
 	isLast := o.Attempts == 0 || o.Attempt == s.last.order.Attempt && o.Gateway == s.last.order.Gateway
-	if !isLast || !follow(append(found, o.GuardReadAt)...) || o.ReadAt.IsZero() ||
-		o.State == gateway.OrderUnknown && !follow(o.Since, o.Begun, o.SentUntil, o.GuardReadAt) {
+	if !isLast || o.ReadAt.IsZero() || !follow(append(found, o.GuardReadAt)) || !follow(append(times, o.GuardReadAt)) {
 		s.Errorf("after %q a person reads %+v", s.done, o)
 	}
 	return text
 }
 
 // follow reports whether each time is known, and none is before the one before it.
-func follow(times ...time.Time) bool {
+func follow(times []time.Time) bool {
 	return !slices.ContainsFunc(times, time.Time.IsZero) && slices.IsSortedFunc(times, time.Time.Compare)
 }
 
