@@ -129,25 +129,25 @@ var people = []rule{
 	{"if calls and two people who forget an order come at once, one call gets the lease, and one person has forgotten it", forgetsAtOnce},
 }
 
-// distinct creates orders that are easily taken for each other, each a merchant and an orderId.
+// distinct creates orders that are easily taken for each other, each a merchant, ~ and an orderId.
 func distinct(s *store) {
 	long := strings.Repeat("m", 255)
-	names := [][2]string{
-		{"a", "a"}, {"a:b", "c"}, {"a", "b:c"}, {"a/b", "c"}, {"a", "b/c"}, {"a", "bc"}, {"ab", "c"}, {"a|b", "c"}, {"a", "b|c"},
-		{"a\x1fb", "c"}, {"a", "b\x1fc"}, {"North", "1"}, {"NORTH", "1"}, {"north ", "1"}, {" north", "1"},
-		{"n\u00f6rth", "1"}, {"no\u0308rth", "1"}, {long + "m", "1"}, {long + "n", "1"}, {long, "1"},
+	names := []string{
+		"a~a", "a:b~c", "a~b:c", "a/b~c", "a~b/c", "a~bc", "ab~c", "a|b~c", "a~b|c", "a\x1fb~c", "a~b\x1fc",
+		"North~1", "NORTH~1", "north ~1", " north~1", "n\u00f6rth~1", "no\u0308rth~1", long + "m~1", long + "n~1", long + "~1",
 	}
 	for _, id := range []string{
 		"a", "A", "a ", " a", "a\u00a0", "ä", "a\u0308", "Ä", "ß", "ss", "a%", "a_", "a'", `a"`, `a\`, "a\\b", "a/b", "a:b", "a\nb", "a;b",
 		"$1", "?", "0", "00", "0.0", "1", "1e2", "100", "İ", "i", "I", "ı", "\U0001F600", "\U0001F601", "a\u200b",
 		strings.Repeat("x", 1024), strings.Repeat("x", 1023) + "y", strings.Repeat("x", 1023),
 	} {
-		names = append(names, [2]string{merchant, id})
+		names = append(names, merchant+"~"+id)
 	}
 	orders := make([]gateway.Order, len(names))
 	for i, name := range names {
-		orders[i] = orderOf(name[1])
-		orders[i].Merchant = name[0]
+		merchant, id, _ := strings.Cut(name, "~")
+		orders[i] = orderOf(id)
+		orders[i].Merchant = merchant
 		s.end(s.acquire(orders[i]), "success", fmt.Sprint(i))
 	}
 	for i, o := range orders {
