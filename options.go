@@ -71,21 +71,23 @@ func badOption(name, reason string) error {
 // of a read, unless [WithRetry] does, and is a deadline of each call of [Client.CreateInvoice], as if its context had
 // it. Its Jar and CheckRedirect are ignored: redirects are never followed.
 //
-// A nil Transport means connections of the client's own. An [*http.Transport] is cloned, once for invoices
-// and once for reads, without the protocols of RegisterProtocol; later changes of it have no effect. Over
-// HTTP/1.1 each invoice has a connection of its own. Over HTTP/2, later requests use new connections once one has
-// failed or was answered with 502, 503 or 504, or an invoice has taken three seconds, at most once a second; so
-// MaxConnsPerHost limits the connections of HTTP/1.1 only. Connections close that are idle for 90 seconds, for
-// invoices two, or, over HTTP/2, on which nothing can be written for five. A shorter time of the transport counts.
-// The client resumes no TLS session where VerifyPeerCertificate, GetClientCertificate or InsecureSkipVerify is set,
-// unless the transport has a ClientSessionCache.
+// An [*http.Transport] is cloned, once for invoices and once for reads, without the protocols of RegisterProtocol;
+// later changes of it have no effect. A nil Transport means connections of the client's own. In both cases:
 //
-// Any other RoundTripper manages its connections itself. If it keeps HTTP/1.1 connections open, the client
-// can take an unsolicited response for the response to an invoice, an invoice is unknown if the server closes
-// its connection at that moment, and a retry may use the same dead connection. The RoundTripper must return
-// when the context of its request ends, and must not send a request twice: an invoice that net/http's trace shows
-// twice is unknown, and New refuses the RoundTripper of go-retryablehttp. To wrap a transport, use [WithMiddleware]
-// instead.
+//   - Over HTTP/1.1 each invoice has a connection of its own.
+//   - Over HTTP/2 later requests use new connections after a request that failed or was answered with 502, 503 or 504,
+//     and after an invoice that took three seconds, at most once a second. So MaxConnsPerHost limits only the
+//     connections of HTTP/1.1.
+//   - A connection is closed when it has been idle for 90 seconds, for invoices 2 seconds, and over HTTP/2 when nothing
+//     can be written to it for 5 seconds. A shorter time of the transport counts.
+//   - No TLS session is resumed if VerifyPeerCertificate, GetClientCertificate or InsecureSkipVerify is set, unless the
+//     transport has a ClientSessionCache.
+//
+// Any other RoundTripper manages its connections itself. If it keeps connections of HTTP/1.1 open, the client may take
+// an unsolicited response for the response to an invoice, an invoice is unknown if the server closes the connection
+// while it is sent, and a retry may use the same dead connection. The RoundTripper must return when the context of its
+// request ends, and must not send a request twice: an invoice that is in its trace twice is unknown, and New refuses
+// the RoundTripper of go-retryablehttp. To wrap a transport, use [WithMiddleware] instead.
 func WithHTTPClient(client *http.Client) Option {
 	return func(cfg *config) error {
 		if client == nil {
