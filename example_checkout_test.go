@@ -44,7 +44,7 @@ func (s *shop) pay(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(invoice.Details) // which WithInvoiceDecoder reads
 	case err == nil:
 		http.Error(w, "Your order is saved. We will write to you how to pay.", http.StatusOK)
-	case outcome == gateway.OutcomeUnknown && gateway.SafeToRetry(err): // it is being sent: the page asks again
+	case outcome == gateway.OutcomeUnknown && gateway.SafeToRetry(err): // the page asks again
 		http.Error(w, "We are preparing your payment.", http.StatusAccepted)
 	case outcome == gateway.OutcomeUnknown:
 		http.Error(w, "We are checking your payment. Do not order again: we will write to you.", http.StatusAccepted)

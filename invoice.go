@@ -239,6 +239,10 @@ func (o *order) read(e envelope) (isRefusal bool, wrong *doc.Error) {
 	if !e.success && e.body.Kind() == '{' && e.body.Member("message").IsZero() {
 		e.body.Note(doc.UnexpectedValue)
 	}
+	named := e.record().Member("orderId", "order_id")
+	if id := named.Scalar(); id != "" && !endpoint.SameID(id, o.Request.OrderID) {
+		named.Note(doc.Mismatch)
+	}
 	o.created = &Invoice{
 		OrderID: o.Request.OrderID, Raw: raw, Request: o.Request, Details: details, DetailsErr: undecoded,
 	}

@@ -88,7 +88,7 @@ const (
 	// DriftMismatch is an identifier that should equal another one: a networkId or coinId
 	// that differs from the id of the record beside it, or the identifier or coin of a record
 	// that was not requested, which fails with [ErrResponseMismatch]. It is also the network of a
-	// pair that was requested by another name.
+	// pair that was requested by another name, and the orderId in a new invoice, if it is another order's.
 	DriftMismatch DriftKind = "mismatch"
 	// DriftUnexpectedValue is a value that was accepted although it is unusual: a success
 	// message that is neither documented nor set by [WithSuccessMessage], a meta

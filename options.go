@@ -134,8 +134,8 @@ func WithRetry(policy RetryPolicy) Option {
 	}
 }
 
-// A RetryPolicy limits the attempts of a call. A zero field takes its default. A duration is at least a
-// microsecond: less looks like a number without a unit.
+// A RetryPolicy limits the attempts of a call. A zero field takes its default. A duration of 2 to 999
+// nanoseconds is refused: it looks like a number without a unit.
 type RetryPolicy struct {
 	MaxAttempts    int           // 1 to 10, the first included; 1 turns retries off; default 3
 	BaseDelay      time.Duration // of the first wait, drawn from 0 to this; default 100 ms, after 429 and 503 at least 1 s
@@ -163,19 +163,16 @@ func (p RetryPolicy) check() string {
 	case min(p.BaseDelay, p.MaxDelay, p.MaxRetryAfter, p.AttemptTimeout, p.InvoiceTimeout) < 0:
 		return "durations must not be negative"
 	}
-	if r := withoutUnit(p.BaseDelay, p.MaxDelay, p.MaxRetryAfter, p.AttemptTimeout, p.InvoiceTimeout); r != "" {
-		return r
-	}
 	if p.MaxDelay != 0 && p.BaseDelay > p.MaxDelay {
 		return "BaseDelay must not be longer than MaxDelay"
 	}
-	return ""
+	return withoutUnit(p.BaseDelay, p.MaxDelay, p.MaxRetryAfter, p.AttemptTimeout, p.InvoiceTimeout)
 }
 
-// withoutUnit returns why a duration cannot be meant, or "".
+// withoutUnit returns why a duration cannot be meant, or "". A nanosecond can be, by a test that waits for nothing.
 func withoutUnit(all ...time.Duration) string {
 	for _, d := range all {
-		if d > 0 && d < time.Microsecond {
+		if d > time.Nanosecond && d < time.Microsecond {
 			return d.String() + " looks like a number without a unit: write 30 * time.Second"
 		}
 	}

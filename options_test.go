@@ -184,6 +184,7 @@ func TestNew_options(t *testing.T) {
 		{retry(gateway.RetryPolicy{MaxRetryAfter: -1}), "WithRetry", negative},
 		{retry(gateway.RetryPolicy{BaseDelay: time.Second, MaxDelay: time.Millisecond}), "WithRetry", "BaseDelay must not be longer than MaxDelay"},
 		{retry(gateway.RetryPolicy{BaseDelay: time.Microsecond, MaxDelay: time.Microsecond}), "", ""},
+		{retry(gateway.RetryPolicy{BaseDelay: 1, MaxDelay: 1}), "", ""},
 		{retry(gateway.RetryPolicy{BaseDelay: time.Microsecond - 1}), "WithRetry", "999ns" + unitless},
 		{retry(gateway.RetryPolicy{MaxDelay: 5}), "WithRetry", "5ns" + unitless},
 		{retry(gateway.RetryPolicy{MaxRetryAfter: 30}), "WithRetry", "30ns" + unitless},

@@ -149,20 +149,30 @@ func TestClient_CreateInvoice_redirected(t *testing.T) {
 	}
 }
 
-// A success without the documented message is drift.
+// A success without the documented message is drift, and so is one that names another order.
 func TestClient_CreateInvoice_drift(t *testing.T) {
 	t.Parallel()
-	for body, pointer := range map[string]string{
-		`{"message":"Created","result":{"invoiceId":"i"},"meta":{}}`: "/message",
-		`{"result":{"invoiceId":"i"},"meta":{}}`:                     "",
+	success := func(result string) string { return `{"message":"Operation was successful.","result":` + result + `}` }
+	at := func(pointer string, kind gateway.DriftKind) []gateway.Drift {
+		return []gateway.Drift{{Operation: gateway.OpCreateInvoice, Pointer: pointer, Kind: kind}}
+	}
+	for body, want := range map[string][]gateway.Drift{
+		`{"message":"Created","result":{"invoiceId":"i"},"meta":{}}`: at("/message", gateway.DriftUnexpectedValue),
+		`{"result":{"invoiceId":"i"},"meta":{}}`:                     at("", gateway.DriftUnexpectedValue),
+		success(`{"orderId":"A-18"}`):                                at("/result/orderId", gateway.DriftMismatch),
+		success(`[{"order_id":18}]`):                                 at("/result/0/order_id", gateway.DriftMismatch),
+		success(`{"orderId":"A-17"}`):                                nil,
+		success(`{"orderId":"A-17","order_id":"18"}`):                nil,
 	} {
 		var drift []gateway.Drift
 		observer := gateway.Observer{Drift: func(_ context.Context, d gateway.Drift) { drift = append(drift, d) }}
 		c := newClient(t, "http://localhost", over(statusTrip(201, body)), gateway.WithObserver(observer))
 		_, err := c.CreateInvoice(t.Context(), order("A-17"))
 		require.NoError(t, err)
-		want := gateway.Drift{Operation: gateway.OpCreateInvoice, Pointer: pointer, Kind: gateway.DriftUnexpectedValue}
-		assert.Equal(t, []gateway.Drift{want}, drift)
+		for i := range drift {
+			drift[i].Reason = ""
+		}
+		assert.Equal(t, want, drift, body)
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 
 // WaitOptions set how often a wait polls, and which further statuses end it. The pauses between polls
 // are random and grow from MinInterval towards MaxInterval, each at most 24 hours. They are longer, up to
-// an hour, if the service asks for it with Retry-After. A zero field takes its default. An interval is at least a
-// microsecond: less looks like a number without a unit.
+// an hour, if the service asks for it with Retry-After. A zero field takes its default. An interval of 2 to 999
+// nanoseconds is refused: it looks like a number without a unit.
 type WaitOptions struct {
 	MinInterval time.Duration // default 2 s
 	MaxInterval time.Duration // default 30 s

