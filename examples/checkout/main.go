@@ -118,6 +118,7 @@ func (c *checkout) offers(w http.ResponseWriter, r *http.Request) (offers *prici
 	}
 	if err != nil {
 		slog.Error("there are no offers", "error", err)
+		w.Header().Set("Retry-After", "5")
 		respond(w, http.StatusServiceUnavailable, "Payments are not available at the moment. If you have an invoice, it stays valid.")
 	}
 	return offers, err == nil

@@ -77,6 +77,7 @@ func TestCheckout(t *testing.T) {
 		assert.Contains(t, w.Body.String(), tt.text, name)
 		assert.Len(t, gw.Invoices(), tt.invoices, name)
 		assert.Equal(t, name == "a busy gateway", w.Header().Get("Retry-After") == "90", name)
+		assert.Equal(t, tt.status == 503, w.Header().Get("Retry-After") != "", name)
 		for _, target := range []string{inTether, inBitcoin} {
 			if again := ask(t, c, "POST", target); tt.invoices > 0 {
 				assert.Equal(t, w.Body.String(), again.Body.String(), name)
