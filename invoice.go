@@ -209,8 +209,8 @@ func isMended(text string) bool { return strings.ContainsRune(text, unicode.Repl
 // caller; beyond that, and without a guard, a deadline cuts the invoice, whose outcome is then unknown.
 //
 // Cancelling ends the call only while nothing of the invoice was read for sending. Afterwards the call goes on until it
-// has a response, for at most InvoiceTimeout of [RetryPolicy], and makes no other attempt. The guard then has 10 seconds
-// to record the outcome. If it cannot, CreateInvoice returns, and a goroutine tries again, for at most an hour.
+// has a response, for at most InvoiceTimeout of [RetryPolicy], and makes no other attempt. The guard then has 10
+// seconds to record the outcome. If it cannot, CreateInvoice returns, and a goroutine tries again, for at most an hour.
 //
 // The values of the context stay in use after CreateInvoice has returned, as with [context.WithoutCancel]: pass a copy
 // of a context that is used again.
