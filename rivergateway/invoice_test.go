@@ -131,10 +131,11 @@ func elsewhere(id string, outcomes ...gateway.Outcome) func(*shop) {
 	}
 }
 
-// found has a person resolve the order.
+// found has a person resolve the order, as if it was read a second later.
 func found(exists bool) func(*shop) {
 	return func(s *shop) {
 		order := must(s.guard.Order(s.t.Context(), "", "A-17"))
+		order.ReadAt, order.GuardReadAt = order.ReadAt.Add(time.Second), order.GuardReadAt.Add(time.Second)
 		must(0, s.guard.Resolve(s.t.Context(), order, gateway.Finding{Exists: exists, By: "anna@shop.example", Margin: time.Microsecond}))
 	}
 }
