@@ -388,7 +388,12 @@ func TestEngine_stopped(t *testing.T) {
 			test.prepare(s)
 			engine, events := s.start(river.Config{})
 			s.insert("A-17", InsertOptions{Merchant: "shop-a", Job: river.InsertOpts{MaxAttempts: 1}})
-			if <-working; test.run > 0 {
+			select {
+			case <-working:
+			case ended := <-events:
+				t.Fatalf("%s: %v", ended.Job.State, ended.Job.Errors)
+			}
+			if test.run > 0 {
 				must(0, engine.Stop(context.Background()))
 			} else {
 				must(0, engine.StopAndCancel(context.Background()))
