@@ -24,9 +24,9 @@ type span struct {
 	quoted     bool // its replacement is a text of JSON
 }
 
-// find returns the parts of text that are keys, in their order, at this level of escapes and below. If text may be
-// cut, the beginning of a key at its end counts.
-func (r Redactor) find(text []byte, level int, isCut bool) (found []span) {
+// find returns the parts of text that are keys, in their order, at this level of escapes and below. The beginning of a
+// key at the end of text counts, because text may be cut.
+func (r Redactor) find(text []byte, level int) (found []span) {
 	for _, p := range r.patterns() {
 		count := bytes.Count(text, p.bytes)
 		found = slices.Grow(found, count)
@@ -35,14 +35,14 @@ func (r Redactor) find(text []byte, level int, isCut bool) (found []span) {
 			found = append(found, span{start: at, end: at + len(p.bytes)})
 			at += len(p.bytes)
 		}
-		if n := beginning(text, p.bytes); isCut && n >= 0 {
+		if n := beginning(text, p.bytes); n >= 0 {
 			found = append(found, span{start: n, end: len(text)})
 		}
 	}
 	for isSame := false; !isSame && r.reveal != nil && level < len(levels); level++ {
 		signs := levels[level]
 		if plain := unescape(text, signs); len(plain) < len(text) {
-			found = append(found, escaped(text, signs, r.find(plain, level+1, isCut))...)
+			found = append(found, escaped(text, signs, r.find(plain, level+1))...)
 			break
 		}
 		isSame = signs == escapeSigns
@@ -75,7 +75,7 @@ func merged(spans []span) []span {
 	all := spans[:0]
 	for _, s := range spans {
 		if last := len(all) - 1; last >= 0 && s.start < all[last].end {
-			all[last].end, all[last].quoted = max(all[last].end, s.end), all[last].quoted || s.quoted
+			all[last].end = max(all[last].end, s.end)
 		} else {
 			all = append(all, s)
 		}
@@ -132,44 +132,33 @@ func escaped(text []byte, signs string, spans []span) []span {
 }
 
 // character returns the character that text begins with, and its length with an escape that begins with one of the
-// signs. One beyond ASCII is 0 where it is escaped.
+// signs. Of one beyond ASCII, which no key has, it returns a part.
 func character(text []byte, signs string) (c byte, size int) {
 	switch c := text[0]; {
-	case c != '\\' && c != '%' && c != '&', strings.IndexByte(signs, c) < 0:
+	case c != '\\' && c != '%' && c != '&', strings.IndexByte(signs, c) < 0, len(text) == 1:
+		return c, 1
 	case c == '%':
 		return numbered(text, 1, 3)
 	case c == '&':
 		return entity(text)
-	case len(text) == 1:
 	case text[1] == 'u':
 		return numbered(text, 2, 6)
 	case text[1] == 'x':
 		return numbered(text, 2, 4)
-	case isPunctuation(text[1]):
+	default:
 		return text[1], 2
 	}
-	return text[0], 1
-}
-
-func isPunctuation(c byte) bool {
-	return c > ' ' && c < 0x7f && !('0' <= c && c <= '9') && !('a' <= c|0x20 && c|0x20 <= 'z')
 }
 
 // numbered returns the character whose hexadecimal number text has from one place to another.
 func numbered(text []byte, from, to int) (c byte, size int) {
 	var number [2]byte
-	if len(text) < to {
-		return text[0], 1
+	if len(text) >= to {
+		if n, err := hex.Decode(number[:], text[from:to]); err == nil {
+			return number[n-1], to
+		}
 	}
-	n, err := hex.Decode(number[:], text[from:to])
-	switch {
-	case err != nil:
-		return text[0], 1
-	case n == 2 && number[0] != 0 || number[n-1] >= 0x80:
-		return 0, to
-	default:
-		return number[n-1], to
-	}
+	return text[0], 1
 }
 
 // entity returns the character of an entity of HTML.

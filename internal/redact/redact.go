@@ -83,16 +83,12 @@ func (r Redactor) Text(text string) string {
 	if !r.mayHave(text) {
 		return text
 	}
-	found := r.find([]byte(text), 0, false)
-	if len(found) == 0 {
-		return text
-	}
-	return string(without([]byte(text), found))
+	return string(without([]byte(text), r.find([]byte(text), 0)))
 }
 
 // Contains reports whether [Redactor.Text] would change text.
 func (r Redactor) Contains(text string) bool {
-	return r.mayHave(text) && len(r.find([]byte(text), 0, false)) > 0
+	return r.mayHave(text) && len(r.find([]byte(text), 0)) > 0
 }
 
 // mayHave reports whether a text has a key or an escape.
@@ -110,7 +106,7 @@ func (r Redactor) Snippet(body []byte, limit int) []byte {
 		longest = max(longest, len(p.bytes))
 	}
 	text := body[:min(len(body), limit+longest*longestEscape)]
-	text = without(text, r.find(text, 0, true))
+	text = without(text, r.find(text, 0))
 	return bytes.Clone(text[:min(len(text), limit)])
 }
 
@@ -132,7 +128,7 @@ func (r Redactor) Header(h http.Header) http.Header {
 // a number that has one becomes the text [Mask]; the rest stays as it is. Where that would not be valid, all of the
 // value is [Mask].
 func (r Redactor) JSON(v jsontext.Value) jsontext.Value {
-	found := r.find(v, 0, false)
+	found := r.find(v, 0)
 	if len(found) == 0 {
 		return v.Clone()
 	}
@@ -156,7 +152,7 @@ func withNumbers(text []byte, found []span) []span {
 				at++ // a span may begin here, but not a text
 			}
 		}
-		if inText || !isOfNumber(text[s.start]) {
+		if inText {
 			continue
 		}
 		for s.quoted = true; s.start > 0 && isOfNumber(text[s.start-1]); s.start-- {
