@@ -96,21 +96,16 @@ func (d doubts) about(n doc.Node, in place) bool {
 // isOfInvoice reports whether a value may be of an invoice, by its name and place, or repeats the order's identifier in
 // a record.
 func (d doubts) isOfInvoice(n doc.Node, name string, in place) bool {
-	text := n.Scalar()
-	isOfOrder := strings.HasSuffix(name, "id") || strings.HasPrefix(name, "order")
-	switch what := meaningOf(name, in.name); {
-	case in.isRecord && isOfOrder && endpoint.SameID(text, d.orderID):
-		return true
-	case !tells(n, d.orderID):
-		return false
-	case what == ofInvoice:
-		return true
+	text, what := n.Scalar(), meaningOf(name, in.name)
+	switch isTold := tells(n, d.orderID); {
 	case in.isInput:
+		return isTold && what == ofInvoice
+	case endpoint.SameID(text, d.orderID):
+		return in.isRecord
+	case !isTold:
 		return false
-	case in.isRecord && what > other:
+	case what == ofInvoice, in.isRecord && what > other, isRecord(name) && isIdentifier(text):
 		return true
-	case isRecord(name):
-		return isIdentifier(text)
 	default:
 		return hasDigit(text) && (what == ofThing || what == identifier && !in.isError)
 	}
@@ -226,10 +221,7 @@ func claimOfWord(n doc.Node, digits bool) claim {
 
 // claimOfStatus reads a status of HTTP.
 func claimOfStatus(n doc.Node) claim {
-	amount, err := n.Amount()
-	if err != nil {
-		return noClaim
-	}
+	amount, _ := n.Amount() // zero for what is no number
 	switch status := amount.IntPart(); {
 	case status >= 200 && status < 300:
 		return succeeded

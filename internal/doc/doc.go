@@ -87,17 +87,16 @@ type value struct {
 // error d has the values that were read before it.
 func (d *Doc) Parse(text []byte, keys redact.Redactor, most int, opts ...jsontext.Options) *Error {
 	wrong := d.parse(text, keys, most, opts)
-	if wrong == nil || !wrong.Syntax {
-		return wrong
+	if wrong == nil {
+		return nil
 	}
 	mended := mend(text)
 	if mended == nil {
 		return wrong
 	}
-	place := wrong.Pointer
-	if wrong = d.parse(mended, keys, most, opts); wrong == nil {
-		d.notes = append(d.notes, Note{Kind: UnexpectedValue, Error: Error{Pointer: place, Err: errCharacter}})
-	}
+	lost := Note{Kind: UnexpectedValue, Error: Error{Pointer: wrong.Pointer, Err: errCharacter}}
+	wrong = d.parse(mended, keys, most, opts)
+	d.notes = append(d.notes, lost)
 	return wrong
 }
 
@@ -149,14 +148,8 @@ func (d *Doc) outermost(at int32) Node {
 	return Node{d, max(at, 0)}
 }
 
-// maxKept is how many values d keeps room for from one text to the next.
-const maxKept = 64 << 10
-
-// Reset forgets the text, and gives up the room for the values of a large one.
+// Reset forgets the text, and keeps room for its values.
 func (d *Doc) Reset() {
-	if cap(d.values) > maxKept {
-		d.values = nil
-	}
 	*d = Doc{json: d.json, values: d.values[:0]}
 	d.json.Reset(&d.buffer)
 }
@@ -172,7 +165,7 @@ func expectedValues(text []byte) int {
 func (d *Doc) read() error {
 	for parent := int32(-1); ; {
 		kind := d.json.PeekKind()
-		if parent >= 0 && (kind == '}' || kind == ']') {
+		if kind == '}' || kind == ']' {
 			if _, err := d.json.ReadToken(); err != nil {
 				return err
 			}

@@ -35,6 +35,8 @@ func TestDoc_Parse_syntax(t *testing.T) {
 		{"a broken byte and a name twice", "{\"b\":\"\xff\",\"a\":1,\"a\":2}", "/a", "duplicate object member name"},
 		{"a byte-order mark", "\ufeff{}", "", "invalid character"},
 		{"a control character in a text", "{\"a\":\"x\ny\"}", "/a", "invalid character"},
+		{"no end of an escape", `{"a":"\ud83d\ud8`, "/a", "unexpected EOF"},
+		{"an escape that is none, and half a pair", `{"a":"\uzzzz\ud83d"}`, "/a", "invalid"},
 		{"a key as a name", `{"` + canary + `":nope}`, "/[REDACTED]", "invalid character"},
 	} {
 		var d doc.Doc
@@ -57,6 +59,7 @@ func TestDoc_Parse_characters(t *testing.T) {
 		"{\"a\":[{\"b\":\"\xe2\x82\"},\"\xe2\x82\xac\"]}":                 "{\"a\":[{\"b\":\"\ufffd\ufffd\"},\"\u20ac\"]}",
 		`{"a":[{"b":"x\ud800"}]}`:                                         `{"a":[{"b":"x\ufffd"}]}`,
 		`{"a":[{"b":"\udc00\ud83d"}]}`:                                    `{"a":[{"b":"\ufffd\ufffd"}]}`,
+		`{"a":[{"b":"\n\ud83dxudc00\nd83d"}]}`:                            `{"a":[{"b":"\n\ufffdxudc00\nd83d"}]}`,
 		`{"a":[{"b":"\ud83dx\ud83d\ude00\\ud83d\ud83d\u0041"},"\ud83d"]}`: `{"a":[{"b":"\ufffdx\ud83d\ude00\\ud83d\ufffd\u0041"},"\ufffd"]}`,
 	} {
 		n := parsed(t, text)

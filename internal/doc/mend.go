@@ -47,7 +47,7 @@ func mendBytes(text []byte) []byte {
 	mended := make([]byte, 0, len(text)+maxMended*(utf8.RuneLen(unicode.ReplacementChar)-1))
 	for at, bad := 0, 0; at < len(text); {
 		char, size := utf8.DecodeRune(text[at:])
-		if char == utf8.RuneError && size == 1 {
+		if char == utf8.RuneError {
 			bad++
 		}
 		if bad > maxMended {
@@ -63,9 +63,6 @@ func escaped(text []byte) rune {
 	if len(text) < len(`\u0041`) || text[0] != '\\' || text[1] != 'u' {
 		return -1
 	}
-	unit, err := strconv.ParseUint(string(text[2:6]), 16, 16)
-	if err != nil {
-		return -1
-	}
-	return rune(unit) // #nosec G115 -- 16 bits
+	unit, _ := strconv.ParseUint(string(text[2:6]), 16, 16) // 0 for other characters, which is no surrogate either
+	return rune(unit)                                       // #nosec G115 -- 16 bits
 }

@@ -225,9 +225,6 @@ func (n Node) Pointer() string { return n.path(true) }
 // path returns the pointer of the value, or a pattern that is equal for all elements of an array. An
 // index takes long to find in a long array, a pattern does not.
 func (n Node) path(indices bool) string {
-	if n.doc == nil {
-		return ""
-	}
 	var room [16]int32
 	way := room[:0]
 	for at := n.at; at > 0; at = n.doc.values[at].parent {
@@ -276,11 +273,7 @@ func (f *fault) path(indices bool) string {
 }
 
 func (f *fault) located() *Error {
-	located := &Error{Pointer: f.path(true), Err: f.err}
-	if f.missing == "" && f.err != nil {
-		located.Value = shown(f.at.Raw(), f.at.doc.keys)
-	}
-	return located
+	return &Error{Pointer: f.path(true), Value: shown(f.at.Raw(), f.at.doc.keys), Err: f.err}
 }
 
 func (n Node) fault(err error) *fault { return &fault{at: n, err: err} }

@@ -25,7 +25,7 @@ var (
 	ErrNoRecord = errors.New("has no record")
 
 	errMissing = errors.New("is missing")
-	errSeveral = errors.New("is one of several records where one is expected")
+	errSeveral = errors.New("has several records where one is expected")
 )
 
 // A Record reads a type of struct by the tags of its fields. A tag has the name of a member, which must
@@ -60,21 +60,16 @@ func RecordOf[T any]() *Record[T] {
 // One reads a record, or an array of exactly one. The record must have the identifier, unless that is
 // empty. For an empty array the error is [ErrNoRecord].
 func (r *Record[T]) One(n Node, id string) (*T, *Error) {
-	several := false
-	if n.Kind() == '[' {
-		count := n.Len()
-		if count == 0 {
-			return nil, n.Errorf("%w", ErrNoRecord)
-		}
-		n.at, several = n.at+1, count > 1
+	only := n.Only()
+	if only.IsZero() && n.Len() == 0 {
+		return nil, n.Errorf("%w", ErrNoRecord)
+	}
+	if only.IsZero() {
+		return nil, n.Errorf("%w", errSeveral)
 	}
 	record := new(T)
 	n.doc.one = reading{id: id}
-	wrong := r.read(&n.doc.one, n, record)
-	if wrong == nil && several {
-		wrong = n.fault(errSeveral)
-	}
-	if wrong != nil {
+	if wrong := r.read(&n.doc.one, only, record); wrong != nil {
 		return nil, wrong.located()
 	}
 	return record, nil
@@ -110,7 +105,7 @@ func (r *Record[T]) read(from *reading, n Node, record *T) *fault {
 	from.missing = from.missing[:0]
 	into := reflect.ValueOf(record).Elem()
 	wrong := r.members.read(from, n, into)
-	if wrong == nil && r.list >= 0 && len(from.missing) > 0 {
+	if r.list >= 0 && len(from.missing) > 0 {
 		slices.Sort(from.missing)
 		into.Field(r.list).Set(reflect.ValueOf(slices.Clone(from.missing)))
 	}
