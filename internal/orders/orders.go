@@ -340,12 +340,10 @@ func (r *Row[R]) close(now int64) {
 	}
 }
 
-// namesOf returns the names of attempts, without those that nobody knows.
+// namesOf returns the names of attempts.
 func namesOf[R any](attempts []Attempt[R]) (names []int64) {
 	for _, a := range attempts {
-		if a.Name != 0 {
-			names = append(names, a.Name)
-		}
+		names = append(names, a.Name)
 	}
 	return names
 }

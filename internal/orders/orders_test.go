@@ -163,12 +163,15 @@ func TestRow(t *testing.T) {
 		"An unknown outcome that is first reported late changes the record":       {"begin a, wait, resubmit b, undecided a, unchanged undecided a", "in flight; open a, b"},
 		"A success that is reported beside a later attempt changes nothing":       {"begin a, wait, resubmit b, success a, unchanged success a, nothing b", "created; a"},
 		"A rejection that is reported beside a later attempt changes nothing":     {"begin a, nothing a, begin b, unchanged nothing a", "in flight; open b; last a"},
-		"A second invoice does not hide the first, whose text is not known":       {"begin a, wait, resubmit b, bare b, success a", "created; b, a"},
+		"A second invoice does not hide the first, whose text is not known":       {"begin a, wait, resubmit b, bare b, success a, unchanged success a", "created; b, a"},
+		"A late success of one of several attempts says what a person found":      {"begin a, undecided a, resubmit b, undecided b, exists b, success a", "created; a"},
+		"A late success says what the invoice is to which a person added it":      {"begin a, bare a, shown a, success a", "created; a"},
 		"The same finding of another person changes nothing":                      {"begin a, undecided a, exists a, unchanged exists a by bob", "created; "},
 		"The same finding with the same invoice changes nothing":                  {"begin a, undecided a, shown a, unchanged shown a, unchanged exists a", "created; invoice of a"},
 		"A finding with another invoice is refused":                               {"begin a, undecided a, shown a, not unknown other a", "created; invoice of a"},
 		"A finding about an earlier attempt is refused":                           {"begin a, undecided a, resubmit b, undecided b, tried again exists a", "unknown; open a, b"},
 		"A finding about a free order is refused":                                 {"begin a, nothing a, not unknown exists a", "free; last a"},
+		"A finding about an attempt that was refused since is refused":            {"begin a, undecided a, wait, absent a, begin b, nothing b, not unknown absent b", "free; last b"},
 		"Another gateway is refused":                                              {"begin a, success a, other gateway begin b at there", "created; a"},
 		"A late report is recorded whichever gateway has the order now":           {"begin a, nothing a, success c at there", "created; c"},
 		"A created order that is forgotten is sent again":                         {"begin a, success a, forget a, begin b", "in flight; open b"},
@@ -298,7 +301,7 @@ func TestRow_Resolve_refusals(t *testing.T) {
 		{held, 65, 1000, "the order was read 5s too early: read it again at 2027-01-15T08:01:45Z"},
 		{marked, 1000, 4, "the order was read 6s too early: read it again at 2027-01-15T08:01:46Z"},
 	} {
-		finding.Read, finding.Waited = begun+tt.read*second, tt.waited*second
+		finding.Read, finding.Waited = begun+tt.read*second+1, tt.waited*second+1 // what is left of a second counts as one
 		_, answer := tt.row.Resolve(finding, begun+1000*second)
 		assert.ErrorContains(t, answer.Err, tt.want)
 	}
@@ -307,6 +310,31 @@ func TestRow_Resolve_refusals(t *testing.T) {
 	require.NoError(t, answer.Err)
 	_, answer = absent.Resolve(orders.Resolve[string]{Finding: orders.Finding{Exists: true, By: "bob"}, Attempt: 1}, begun+14*second)
 	assert.EqualError(t, answer.Err, `the outcome of the order is not unknown: it is free, and "anna" found no invoice at 2027-01-15T08:00:13Z`)
+}
+
+// Two transitions of one row do not write into each other's lists.
+func TestRow_End_twice(t *testing.T) {
+	t.Parallel()
+	h := history{now: 1000}
+	for _, action := range []string{"undecided a", "undecided b", "undecided c"} { // a list with room for one more
+		require.True(t, h.do(action).Changed)
+	}
+	one, other := h, h
+	one.do("undecided d")
+	other.do("undecided e")
+	assert.Equal(t, "unknown; open a, b, c, d", one.String())
+	assert.Equal(t, "unknown; open a, b, c, e", other.String())
+}
+
+// Nobody knows when the attempt began for which an order is marked.
+func TestRow_Mark_begun(t *testing.T) {
+	t.Parallel()
+	h := history{now: 1000}
+	for _, action := range []string{"begin a", "nothing a", "mark b"} {
+		h.do(action)
+	}
+	assert.Zero(t, h.row.Begun)
+	assert.Equal(t, h.now, h.row.Lease)
 }
 
 func TestRow_State_whenTheLeaseEnds(t *testing.T) {

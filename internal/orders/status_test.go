@@ -124,6 +124,22 @@ func TestStatusOf_created(t *testing.T) {
 	assert.Equal(t, has, o.end(1, record{Outcome: rejected}), "what comes late")
 }
 
+// What an attempt learns from its end while the order is free, or another attempt has it.
+func TestEnded(t *testing.T) {
+	t.Parallel()
+	o := told{now: 1000}
+	no := record{Outcome: rejected, Cause: "no"}
+	assert.Equal(t, no, o.end(9, no), "of an order that was never begun")
+	o.begin(1, "first")
+	o.end(1, record{Request: "first", Cause: "lost"})
+	o.begin(2, "second")
+	o.end(2, record{Request: "second", Cause: "lost too"})
+	o.begin(3, "third")
+	assert.Equal(t, "lost too", orders.Before(&o.row).Cause, "the last one before")
+	has := o.end(1, record{Outcome: succeeded, Invoice: json.RawMessage("1")})
+	assert.Equal(t, json.RawMessage("1"), has.Invoice, "an invoice, although the order is in flight")
+}
+
 // What a person has found is the record of the order, with the request if that is sure.
 func TestResolveOf(t *testing.T) {
 	t.Parallel()
@@ -149,6 +165,11 @@ func TestResolveOf(t *testing.T) {
 		status := o.status()
 		tt.want.Outcome, tt.want.CreatedAt = succeeded, orders.TimeAt(o.now+1)
 		assert.Equal(t, tt.want, status.Record)
+		for invoice, isSame := range map[string]bool{tt.invoice: true, "2": false} {
+			again := orders.ResolveOf(&o.row, orders.Finding{}, json.RawMessage(invoice))
+			assert.Equal(t, isSame, again.Same, "%s", invoice)
+			assert.Equal(t, tt.want.Request, again.Record.Request, "of the invoice")
+		}
 		assert.Equal(t, []found{{true, "anna", "4711", orders.TimeAt(o.now + 1), "2"}}, status.Findings)
 	}
 }
