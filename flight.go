@@ -54,7 +54,6 @@ type flight struct {
 	// The mutex of flights guards the rest.
 	stage      stage
 	attempts   int           // how many attempts have begun
-	isBusy     bool          // another process has the order, says the guard
 	isLeft     bool          // the leader has left while the invoice was sent, or its outcome recorded
 	isCut      bool          // the leader's deadline has cut what was sent
 	isOver     bool          // the guard has the outcome, or never will
@@ -66,6 +65,7 @@ type stage int8
 
 const (
 	asking    stage = iota // the guard
+	busy                   // asking it again, because another process has the order
 	granted                // by the guard, and nothing of the invoice was read for sending
 	sending                // from the first byte until there is an outcome
 	recording              // the outcome of what was sent
@@ -205,8 +205,8 @@ func (f *flight) callerEnded() *leave {
 	f.flights.mu.Lock()
 	defer f.flights.mu.Unlock()
 	switch f.stage {
-	case asking:
-		return &leave{caller: f.caller, isBusy: f.isBusy}
+	case asking, busy:
+		return &leave{caller: f.caller, isBusy: f.stage == busy}
 	case granted:
 		f.cut(context.Cause(f.caller))
 	}
@@ -277,10 +277,10 @@ func (f *flight) isUnattended() (left, cut bool) {
 }
 
 // reach notes how far the flight has come.
-func (f *flight) reach(stage stage, isBusy bool) {
+func (f *flight) reach(stage stage) {
 	f.flights.mu.Lock()
 	defer f.flights.mu.Unlock()
-	f.stage, f.isBusy = stage, isBusy
+	f.stage = stage
 }
 
 // finish tells the calls that wait what they learn from the flight.

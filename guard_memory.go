@@ -176,11 +176,7 @@ func (g *MemoryGuard) unlist(m *memoryOrder) {
 	if i < g.stripped {
 		g.stripped--
 	}
-	if i == 0 {
-		g.settled[0], g.settled = nil, g.settled[1:]
-	} else {
-		g.settled = slices.Delete(g.settled, i, i+1)
-	}
+	g.settled = slices.Delete(g.settled, i, i+1)
 }
 
 // trim keeps the bounds of the guard after a change of an order. If there are too many settled orders, the oldest is

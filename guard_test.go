@@ -342,6 +342,49 @@ func TestMemoryGuard_bounds_evidence(t *testing.T) {
 	}
 }
 
+// A text that was dropped counts no longer: when there is room, a new one is kept.
+func TestMemoryGuard_bounds_dropped(t *testing.T) {
+	t.Parallel()
+	const fit = 8
+	text := make([]byte, 8<<20-1<<10)
+	var g gateway.MemoryGuard
+	for i := range fit + 4 {
+		settle(t, &g, fmt.Sprint(i), gateway.OrderRecord{Body: text})
+	}
+	findAbsent(t, &g, "0")
+	settle(t, &g, "last", gateway.OrderRecord{Body: text})
+	known, _ := ask(t, &g, "last")
+	assert.Len(t, known.Body, len(text))
+}
+
+// The notes of findings count too, and those of the oldest orders are dropped.
+func TestMemoryGuard_bounds_notes(t *testing.T) {
+	t.Parallel()
+	const fit = 1 << 10
+	note := strings.Repeat("x", 64<<10-len("anna"))
+	var g gateway.MemoryGuard
+	for i := range fit + 1 {
+		settle(t, &g, fmt.Sprint(i), gateway.OrderRecord{})
+		finding := gateway.Finding{Exists: true, By: "anna", Note: note}
+		require.NoError(t, g.Resolve(t.Context(), statusOf(t, &g, "", fmt.Sprint(i)), finding))
+	}
+	for id, kept := range map[string]bool{"0": false, "10": true, fmt.Sprint(fit): true} {
+		assert.Equal(t, kept, statusOf(t, &g, "", id).Findings[0].Note != "", id)
+	}
+}
+
+// An End without the name of an attempt is recorded as one of its own.
+func TestMemoryGuard_End_nameless(t *testing.T) {
+	t.Parallel()
+	var g gateway.MemoryGuard
+	_, err := g.End(t.Context(), gateway.Order{Gateway: inMemoryURL, Request: order("A-17")}, gateway.OrderRecord{})
+	require.NoError(t, err)
+	o := statusOf(t, &g, "", "A-17")
+	assert.NotEmpty(t, o.Attempt)
+	_, lease := begin(t, &g, "A-18")
+	assert.NotEqual(t, o.Attempt, lease.Attempt)
+}
+
 // Of the attempts of unknown outcome of one order the first is remembered, and the last seven.
 func TestMemoryGuard_attempts(t *testing.T) {
 	t.Parallel()
