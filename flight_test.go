@@ -116,19 +116,20 @@ func slowly(after time.Duration, then tripper) gateway.Option {
 	})
 }
 
-// Calls for one order make one flight: the others get its outcome, whatever their request if that is unknown. After a
+// Calls for one order make one flight, in whatever case its UUID is: the others get its outcome, whatever their request if that is unknown. After a
 // refusal, or if nothing was sent, one of them begins the next flight.
 func TestFlight_join(t *testing.T) {
 	t.Parallel()
-	busy := statusTrip(503, refused("Down."))
+	busy, spellings := statusTrip(503, refused("Down.")), []string{uuid, strings.ToUpper(uuid)}
 	for _, tt := range []struct {
 		name   string
 		trip   tripper
 		opts   []gateway.Option
 		want   gateway.Outcome // of the first call, and of the others
 		begins int             // calls of Begin
-		sent   int
+		sent   int             // 0 if Begin fails
 	}{
+		{"the guard fails for all of them", goodTrip, nil, unknown, 1, 0},
 		{"a success is replayed", goodTrip, nil, succeeded, 1, 1},
 		{"an unknown outcome is replayed", busy, nil, unknown, 1, 1},
 		{
@@ -141,7 +142,14 @@ func TestFlight_join(t *testing.T) {
 	} {
 		inBubble(t, tt.name, func(t *testing.T) {
 			var begins, sent, ends, noAttempt atomic.Int32
-			guard := &flightGuard{begin: func(context.Context) error { begins.Add(1); return nil }}
+			guard := &flightGuard{begin: func(context.Context) error {
+				begins.Add(1)
+				if tt.sent > 0 {
+					return nil
+				}
+				time.Sleep(time.Second)
+				return errOfTheGuard
+			}}
 			trip := func(req *http.Request) (*http.Response, error) {
 				sent.Add(1)
 				time.Sleep(time.Second)
@@ -155,9 +163,9 @@ func TestFlight_join(t *testing.T) {
 			}})
 			c := newClient(t, "http://localhost", append(tt.opts, gateway.WithOrderGuard(guard), watch, over(trip))...)
 			var all sync.WaitGroup
-			for range 21 {
+			for i := range 21 {
 				all.Go(func() {
-					got, err := c.CreateInvoice(t.Context(), order("A-17"))
+					got, err := c.CreateInvoice(t.Context(), order(spellings[i%2]))
 					assertInvariants(t, got, err)
 					assert.Equal(t, tt.want, gateway.OutcomeOf(err), "%v", err)
 				})
@@ -199,6 +207,46 @@ func TestFlight_join_otherwise(t *testing.T) {
 
 		_, err = c.CreateInvoice(t.Context(), other)
 		assert.Equal(t, conflict, gateway.OutcomeOf(err))
+	})
+}
+
+// Calls that wait learn what the guard knows of the order at the end, which may be more than the attempt has proved.
+func TestFlight_join_guardKnows(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		guard := &recordingGuard{has: &gateway.OrderRecord{Outcome: succeeded, Request: order("A-17"), Invoice: []byte(invoiceJSON)}}
+		c := newClient(t, "http://localhost", gateway.WithOrderGuard(guard), slowly(time.Second, statusTrip(500, refused("Down."))))
+		var both sync.WaitGroup
+		for range 2 {
+			both.Go(func() {
+				got, err := c.CreateInvoice(t.Context(), order("A-17"))
+				if assert.NoError(t, err) {
+					assert.JSONEq(t, invoiceJSON, string(got.Raw))
+				}
+			})
+		}
+		both.Wait()
+		assert.Len(t, guard.begun, 1)
+	})
+}
+
+// Calls of two merchants for orders of one name do not wait for each other.
+func TestFlight_join_merchants(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newClient(t, "http://localhost", slowly(time.Second, goodTrip))
+		begun := time.Now()
+		var both sync.WaitGroup
+		for _, merchant := range []string{"north", "south"} {
+			both.Go(func() {
+				got, err := c.CreateInvoice(t.Context(), order("A-17"), gateway.WithMerchant(merchant))
+				if assert.NoError(t, err) {
+					assert.False(t, got.Replayed)
+				}
+			})
+		}
+		both.Wait()
+		assert.Equal(t, time.Second, time.Since(begun))
 	})
 }
 
@@ -298,7 +346,7 @@ func TestFlight_recordsLater(t *testing.T) {
 }
 
 // If the guard cannot record that an order of unknown outcome was refused when it was sent again, calls that wait learn at
-// once that it is still unknown.
+// once that it is still unknown, and may be made again if theirs is the same request.
 func TestFlight_recordsLater_unknownBefore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -308,17 +356,42 @@ func TestFlight_recordsLater_unknownBefore(t *testing.T) {
 		_, err := c.CreateInvoice(t.Context(), order("A-17"))
 		require.Equal(t, unknown, gateway.OutcomeOf(err))
 		guard.end = func(context.Context, gateway.OrderRecord) error { return errors.New("the table is locked") }
-		trip = statusTrip(422, refused("No."))
+		trip = statusTrip(429, refused("Slower."))
 		begun := time.Now()
 		var both sync.WaitGroup
 		for range 2 {
 			both.Go(func() {
 				_, err := c.CreateInvoice(t.Context(), order("A-17"))
 				assertUnknownBefore(t, err)
+				assert.True(t, gateway.SafeToRetry(err))
 				assert.Equal(t, time.Second, time.Since(begun))
 			})
 		}
 		both.Wait()
+		other := order("A-17")
+		otherPrice(&other)
+		_, err = c.CreateInvoice(t.Context(), other)
+		assertUnknownBefore(t, err)
+		assert.False(t, gateway.SafeToRetry(err))
+	})
+}
+
+// A recorder ends once the guard says that it will always fail.
+func TestFlight_recordsLater_final(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ends, guard := 0, &flightGuard{}
+		guard.end = func(context.Context, gateway.OrderRecord) error {
+			if ends++; ends > 1 {
+				return gateway.ErrOtherGateway
+			}
+			return errors.New("the table is locked")
+		}
+		c := newClient(t, "http://localhost", gateway.WithOrderGuard(guard), over(goodTrip), muted())
+		_, err := c.CreateInvoice(t.Context(), order("A-17"))
+		require.NoError(t, err)
+		require.NoError(t, c.Shutdown(t.Context()))
+		assert.Equal(t, 2, ends)
 	})
 }
 
@@ -434,7 +507,28 @@ func TestFlight_bound(t *testing.T) {
 	})
 }
 
-// A Begin whose caller has left goes on for 10 seconds, and what it grants is ended as not sent.
+// Any number of callers may leave while their outcome is recorded, when nothing is sent any more.
+func TestFlight_bound_recording(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		guard := &flightGuard{end: func(ctx context.Context, _ gateway.OrderRecord) error { return sleep(ctx, 5*time.Second) }}
+		c := newClient(t, "http://localhost", gateway.WithOrderGuard(guard), over(goodTrip))
+		var all sync.WaitGroup
+		for i := range 300 {
+			all.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				_, err := c.CreateInvoice(ctx, order(fmt.Sprint("A-", i)))
+				assert.ErrorIs(t, err, gateway.ErrStillSending)
+			})
+		}
+		all.Wait()
+		require.NoError(t, c.Shutdown(t.Context()))
+	})
+}
+
+// A Begin whose caller has left goes on for 10 seconds, and what it grants is ended as not sent. A call that waits then asks
+// for itself.
 func TestFlight_beginOutlasts(t *testing.T) {
 	t.Parallel()
 	for name, takes := range map[string]time.Duration{"it grants the order": 5 * time.Second, "it takes too long": time.Hour} {
@@ -448,7 +542,7 @@ func TestFlight_beginOutlasts(t *testing.T) {
 				return nil
 			}}
 			guard.end = func(_ context.Context, r gateway.OrderRecord) error { ended = append(ended, r); return nil }
-			c := newClient(t, "http://localhost", gateway.WithOrderGuard(guard), neverSends())
+			c := newClient(t, "http://localhost", gateway.WithOrderGuard(guard), over(goodTrip))
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			begun := time.Now()
@@ -457,14 +551,14 @@ func TestFlight_beginOutlasts(t *testing.T) {
 			assert.Equal(t, unknown, gateway.OutcomeOf(err))
 			assert.True(t, gateway.SafeToRetry(err))
 			assert.NotErrorIs(t, err, gateway.ErrOrderInFlight)
-			require.NoError(t, c.Shutdown(t.Context()))
+			_, err = c.CreateInvoice(t.Context(), order("A-17"))
+			require.NoError(t, err)
 			assert.Equal(t, min(takes, 11*time.Second), time.Since(begun))
-			assert.Len(t, ended, map[bool]int{true: 1, false: 0}[takes < time.Minute])
-			for _, r := range ended {
-				assert.Equal(t, notSent, r.Outcome)
+			assert.Equal(t, 2, begins)
+			require.Len(t, ended, map[bool]int{true: 2, false: 1}[takes < time.Minute])
+			if takes < time.Minute {
+				assert.Equal(t, notSent, ended[0].Outcome)
 			}
-			status, _ := guard.Order(t.Context(), "", "A-17")
-			assert.Equal(t, gateway.OrderFree, status.State)
 		})
 	}
 }
@@ -629,7 +723,8 @@ func TestFlight_noGuard(t *testing.T) {
 	}
 }
 
-// A recorder whose guard panics leaves its place to others, and a Shutdown makes recorders try again at once.
+// A recorder whose guard panics leaves its place to others. A Shutdown makes recorders try again at once, and then each
+// second.
 func TestFlight_recordsLater_goesOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -654,10 +749,9 @@ func TestFlight_recordsLater_goesOn(t *testing.T) {
 		time.Sleep(10 * time.Second) // the recorders of these have panicked
 		_, err := c.CreateInvoice(t.Context(), order("last"))
 		require.NoError(t, err)
-		time.Sleep(time.Until(begun.Add(time.Minute + time.Second))) // the guard is back, within a pause of 15 seconds
-		shutdown := time.Now()
+		time.Sleep(time.Until(begun.Add(50*time.Second + 500*time.Millisecond))) // within a pause of 15 seconds
 		require.NoError(t, c.Shutdown(t.Context()))
-		assert.Zero(t, time.Since(shutdown))
+		assert.Equal(t, time.Minute+500*time.Millisecond, time.Since(begun))
 		status, _ := guard.Order(t.Context(), "", "last")
 		assert.Equal(t, gateway.OrderCreated, status.State)
 	})
@@ -677,8 +771,10 @@ func TestFlight_noGoroutine(t *testing.T) {
 			ctx, cancel = context.WithTimeout(ctx, time.Hour)
 			defer cancel()
 		}
-		_, err := c.CreateInvoice(ctx, order(name))
+		var response gateway.Response
+		_, err := c.CreateInvoice(ctx, order(name), gateway.WithResponse(&response))
 		require.NoError(t, err)
+		assert.Equal(t, 201, response.StatusCode, name)
 		assert.Equal(t, isSame, goroutine == string(bytes.Fields(stack())[1]), name)
 	}
 }

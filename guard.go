@@ -92,11 +92,8 @@ type OrderRecord struct {
 	Cause string `json:"cause,omitzero"`
 }
 
-// What a guard need not keep in full.
-const (
-	maxKeptInvoice = 1 << 20
-	maxKeptCause   = 1 << 10
-)
+// maxKeptInvoice is how many bytes of an invoice a guard keeps at most.
+const maxKeptInvoice = 1 << 20
 
 // An OrderStatus is an order as it was read from a guard. Times are in UTC, and zero if the event has not
 // happened. All but ReadAt are by the clock of the guard.

@@ -13,7 +13,6 @@ import (
 
 	"github.com/cryptogw/gateway/internal/attempt"
 	"github.com/cryptogw/gateway/internal/endpoint"
-	"github.com/cryptogw/gateway/internal/redact"
 )
 
 const (
@@ -220,7 +219,7 @@ func (o *order) acquire(guard OrderGuard) (Lease, error) {
 		case lease.State != OrderInFlight || !time.Now().Before(o.until) || o.Request.differsFrom(lease.Known):
 			return lease, nil
 		default:
-			o.flight.reach(asking, true)
+			o.flight.reach(busy)
 			if sleep(o.ctx, min(max(waited/8, leastAsk), mostAsk)) != nil {
 				return Lease{}, o.guardError(fmt.Errorf("%w: %w", ErrOrderInFlight, contextError(o.ctx, o.redactor)))
 			}
@@ -268,11 +267,11 @@ func (o *order) tooShort(lease Lease) error {
 // proved.
 func (o *order) sendWith(guard OrderGuard, lease Lease) (invoice *Invoice, err error) {
 	o.Attempt, o.expires = lease.Attempt, lease.Expires
-	o.flight.reach(granted, false)
+	o.flight.reach(granted)
 	isAborted := true
 	defer func() {
 		if isAborted {
-			err = o.proved()
+			err = o.failed()
 		}
 		invoice, err = o.release(guard, lease, err)
 	}()
@@ -311,14 +310,6 @@ func (o *order) asOrder(failure error) error {
 		return o.outcomeUnknown(failure)
 	}
 	return failure
-}
-
-// proved returns what the attempts have proved before a panic.
-func (o *order) proved() error {
-	if o.attempts == 0 {
-		return errAborted
-	}
-	return o.asOrder(o.failed())
 }
 
 // release has the guard record the outcome of the attempt, and returns the outcome of the order.
@@ -508,7 +499,7 @@ func (o *order) newRecord(err error) OrderRecord {
 	case *APIError:
 		r.Body = bytes.Clone(failure.Body)
 	}
-	r.Cause = redact.Truncate(o.redactor.Text(oneLine(cause)), maxKeptCause)
+	r.Cause = oneLine(cause)
 	return r
 }
 

@@ -81,11 +81,13 @@ const (
 	conflict           = gateway.OutcomeConflict
 )
 
+// uuid is the name of an order that has no case.
+const uuid = "8ee74576-0bcf-4bfa-9c0c-de1a8cc8fa6b"
+
 // The history of an order, call by call.
 // I-122
 func TestOrder_steps(t *testing.T) {
 	t.Parallel()
-	const uuid = "8ee74576-0bcf-4bfa-9c0c-de1a8cc8fa6b"
 	good, no, fails := trips{goodTrip}, trips{statusTrip(422, refused("No."))}, trips{statusTrip(500, refused("No."))}
 	create := orderStep{trips: good, want: succeeded}
 	again := orderStep{want: succeeded, replayed: true}
@@ -174,6 +176,7 @@ func runSteps(t *testing.T, steps []orderStep, opts ...gateway.Option) (sent []s
 	t.Helper()
 	var left trips
 	var sentAt []time.Time // of the call
+	var openSince time.Time
 	var first gateway.InvoiceRequest
 	guard := &gateway.MemoryGuard{}
 	c := newClient(t, "http://localhost", append(opts, gateway.WithOrderGuard(guard), over(func(req *http.Request) (*http.Response, error) {
@@ -213,6 +216,9 @@ func runSteps(t *testing.T, steps []orderStep, opts ...gateway.Option) (sent []s
 			if isUnknown && !lost.Replayed {
 				assert.Equal(t, sentAt[0], lost.SentAt, "step %d: the first attempt that may have created the invoice", i)
 				assert.Equal(t, unknown, gateway.OutcomeOf(lost.Cause), "step %d: what a later attempt says proves nothing", i)
+				openSince = lost.SentAt
+			} else if isUnknown {
+				assert.Equal(t, openSince, lost.SentAt, "step %d: as the guard has it", i)
 			}
 			continue
 		}
@@ -378,6 +384,15 @@ func TestOrder_waitEnds(t *testing.T) {
 			assert.Less(t, len(n.begun), 100, "it asks at growing intervals")
 		})
 	}
+	inBubble(t, "of a guard that does not answer", func(t *testing.T) {
+		silent := &flightGuard{begin: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}
+		c := newClient(t, "http://localhost", gateway.WithOrderGuard(silent), gateway.WithRetry(policy), neverSends())
+		begun := time.Now()
+		_, err := c.CreateInvoice(t.Context(), order("A-17"))
+		assert.Equal(t, 21*time.Second, time.Since(begun))
+		assert.Equal(t, unknown, gateway.OutcomeOf(err))
+		assert.True(t, gateway.SafeToRetry(err))
+	})
 }
 
 // A recordingGuard is a guard that records its calls.
