@@ -101,9 +101,11 @@ func (h *held) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	h.whole.Add(1)
-	body := io.MultiReader(h.holding(ctx, headReceived), strings.NewReader(answer[:20]), h.holding(ctx, halfReceived), strings.NewReader(answer[20:]))
-	header := http.Header{"Content-Type": {"application/json"}}
-	response := &http.Response{StatusCode: http.StatusOK, ProtoMajor: 1, ProtoMinor: 1, Header: header, Body: io.NopCloser(body), ContentLength: -1}
+	response := &http.Response{
+		StatusCode: http.StatusOK, ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{"Content-Type": {"application/json"}},
+		Body: io.NopCloser(io.MultiReader(h.holding(ctx, headReceived), strings.NewReader(answer[:20]),
+			h.holding(ctx, halfReceived), strings.NewReader(answer[20:]))), ContentLength: -1,
+	}
 	return response, h.hold(ctx, allSent)
 }
 
@@ -156,7 +158,8 @@ type heldBody struct {
 
 func (h heldBody) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, body := req.Context(), req.Body
-	req.Body = io.NopCloser(io.MultiReader(h.holding(ctx, wroteHeader), io.LimitReader(body, 10), h.holding(ctx, halfSent), body))
+	req.Body = io.NopCloser(io.MultiReader(h.holding(ctx, wroteHeader), io.LimitReader(body, 10),
+		h.holding(ctx, halfSent), body))
 	return h.next.RoundTrip(req)
 }
 

@@ -50,17 +50,17 @@ const (
 	byCancelDeadline = "cancelling, then the deadline"
 )
 
-// The times of a test. A held invoice is late for the deadline, or for InvoiceTimeout too. No multiple of the deadline is
-// another time, nor the end of a Begin: of two things that happen at once either can be the first.
+// The times of a test. A held invoice is late for the deadline, or for InvoiceTimeout too. No multiple of the deadline
+// is another time, nor the end of a Begin: of two things that happen at once either can be the first.
 const (
 	deadline = 1100 * time.Millisecond
 	timeout  = 20 * time.Second // InvoiceTimeout
 	patience = 10 * time.Second // of a Begin whose caller has left
 )
 
-// Test tests a guard, which is made in a bubble. A deadline, the Timeout of the http.Client and cancelling end a call while
-// nothing of the invoice was read for sending. Afterwards a deadline ends the wait alone, and cancelling nothing: the next
-// call gets the invoice, or learns that its outcome is unknown.
+// Test tests a guard, which is made in a bubble. A deadline, the Timeout of the http.Client and cancelling end a call
+// while nothing of the invoice was read for sending. Afterwards a deadline ends the wait alone, and cancelling nothing:
+// the next call gets the invoice, or learns that its outcome is unknown.
 func Test(t *testing.T, proto string, guard func(*testing.T) gateway.OrderGuard) {
 	for _, at := range []stage{
 		beforeBegin, inBegin, inDial, wroteHeader, halfSent, allSent, headReceived, halfReceived, inEnd,
