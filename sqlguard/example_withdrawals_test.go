@@ -27,7 +27,10 @@ const lease = 60 // seconds; more than the timeout of a call of Withdrawal
 // askNext asks about one withdrawal that is due, and tells its end once, in the transaction that records
 // it. It returns false if none is due. Every process calls it again and again: while there is more, at once,
 // and otherwise each second. After an error or a crash another call asks when the lease is over.
-func askNext(ctx context.Context, client *gateway.Client, db *sql.DB, now int64, tell func(*sql.Tx, gateway.WithdrawalStatus) error) (more bool, err error) {
+func askNext(
+	ctx context.Context, client *gateway.Client, db *sql.DB, now int64,
+	tell func(tx *sql.Tx, id string, status gateway.WithdrawalStatus) error,
+) (more bool, err error) {
 	var id string
 	var since int64
 	err = db.QueryRowContext(ctx, `UPDATE waits SET due = $1 WHERE id = (
@@ -63,7 +66,7 @@ func askNext(ctx context.Context, client *gateway.Client, db *sql.DB, now int64,
 	if n, err := ended.RowsAffected(); n == 0 || err != nil {
 		return true, err // a process that was suspended for longer than its lease has told it
 	}
-	if err := tell(tx, status); err != nil {
+	if err := tell(tx, id, status); err != nil {
 		return true, err
 	}
 	return true, tx.Commit()
@@ -88,8 +91,8 @@ func Example_withdrawals() {
 
 	locked := errors.New("the merchant's table is locked")
 	ask := func(now int64) {
-		more, err := askNext(ctx, client, db, now, func(_ *sql.Tx, status gateway.WithdrawalStatus) error {
-			fmt.Println("the end:", status)
+		more, err := askNext(ctx, client, db, now, func(_ *sql.Tx, told string, status gateway.WithdrawalStatus) error {
+			fmt.Println("the end:", told == id, status)
 			if now == 1070 {
 				return locked // nothing is recorded: the event comes again
 			}
@@ -111,10 +114,10 @@ func Example_withdrawals() {
 	// 1000 asked: true <nil>
 	// 1009 asked: false <nil>
 	// 1069 asked: false <nil>
-	// the end: COMPLETED
+	// the end: true COMPLETED
 	// 1070 asked: true the merchant's table is locked
 	// 1129 asked: false <nil>
-	// the end: COMPLETED
+	// the end: true COMPLETED
 	// 1130 asked: true <nil>
 	// 2000 asked: false <nil>
 }
