@@ -176,7 +176,11 @@ func (g *MemoryGuard) unlist(m *memoryOrder) {
 	if i < g.stripped {
 		g.stripped--
 	}
-	g.settled = slices.Delete(g.settled, i, i+1)
+	if i == 0 { // of a full guard, which would move 65,535 others for each invoice
+		g.settled[0], g.settled = nil, g.settled[1:]
+	} else {
+		g.settled = slices.Delete(g.settled, i, i+1)
+	}
 }
 
 // trim keeps the bounds of the guard after a change of an order. If there are too many settled orders, the oldest is
