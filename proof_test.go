@@ -149,6 +149,25 @@ func TestClient_CreateInvoice_redirected(t *testing.T) {
 	}
 }
 
+// Where a transport follows a redirect, the response answers another request, and proves nothing.
+// I-10
+func TestClient_CreateInvoice_followed(t *testing.T) {
+	t.Parallel()
+	for _, answer := range []tripper{statusTrip(404, ""), statusTrip(401, refused("No.")), statusTrip(200, enveloped("{}"))} {
+		moved := tripper(func(req *http.Request) (*http.Response, error) {
+			if req.Method == http.MethodPost {
+				return statusTrip(303, "", "Location", "https://pay.test/api/invoice/9")(req)
+			}
+			resp, err := answer(req)
+			resp.Request = req
+			return resp, err
+		})
+		follows := over(tripper((&http.Client{Transport: moved}).Do))
+		_, err := newClient(t, "http://localhost", follows).CreateInvoice(t.Context(), order("A-17"))
+		assert.Equal(t, unknown, gateway.OutcomeOf(err), "%v", err)
+	}
+}
+
 // A success without the documented message is drift, and so is one that names another order.
 func TestClient_CreateInvoice_drift(t *testing.T) {
 	t.Parallel()

@@ -75,6 +75,7 @@ var (
 	ErrExpired = errors.New("the lease of the order has expired")
 
 	errNoResponse = errors.New("the RoundTripper returned neither a response nor an error")
+	errFollowed   = errors.New("a middleware or transport has followed a redirect: this may answer something else")
 	errEarly      = errors.New("the response began before the invoice was sent: it may answer something else")
 )
 
@@ -128,6 +129,8 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		result.Ambiguous = errEarly
 	case a.twice.Load() || a.sent.Load() && asksForToken(resp.StatusCode): // the last one was not answered so
 		result.Ambiguous = errSentTwice
+	case isWrite && resp.Request != nil && resp.Request.Response != nil: // an http.Client notes the redirect there
+		result.Ambiguous = errFollowed
 	}
 	t.read(ctx, a, resp, result, isWrite)
 	if e := a.last.Load(); e != nil {
