@@ -107,7 +107,8 @@ func (i *Invoice) Decode(v any) error {
 // than 128 bytes is not found.
 func (i *Invoice) Text(names ...string) (string, bool) {
 	var tree doc.Doc
-	_ = tree.Parse(i.Raw, redact.Redactor{}, doc.MaxListing) // the values before an error count
+	// The values before an error count. A person may have recorded an invoice that has a name twice.
+	_ = tree.Parse(i.Raw, redact.Redactor{}, doc.MaxListing, jsontext.AllowDuplicateNames(true))
 	for _, name := range names {
 		for level := []doc.Node{tree.Root()}; len(level) > 0; level = below(level) {
 			if text, found := textIn(level, name); found {

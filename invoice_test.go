@@ -95,6 +95,7 @@ func TestInvoice_Text(t *testing.T) {
 		{"a text", `"id"`, []string{"id"}, ""},
 		{"no result", ``, []string{"id"}, ""},
 
+		{"a name that is there twice", `{"a":"x","b":{"a":"y"},"a":"z"}`, []string{"a"}, ""},
 		{"half a character", `{"a":"\ud800","b":"x"}`, []string{"a", "b"}, ""},
 		{"a character that the service has lost", `{"a":"T\ufffd"}`, []string{"a"}, ""},
 		{"half a character elsewhere", `{"a":"\ud800","b":"x"}`, []string{"b"}, "x"},
