@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -122,6 +123,9 @@ func parseLines(text []byte, required int, columns []string) (all []line, err er
 func placesOf(columns, header []string, required int) (places []int, err error) {
 	for i, cell := range header {
 		header[i] = strings.ToLower(strings.TrimSpace(cell))
+		if strings.ContainsFunc(header[i], unicode.IsControl) { // as where carriage returns alone end lines
+			return nil, errors.New("its header has control characters")
+		}
 	}
 	for i, column := range columns {
 		place := slices.Index(header, column)

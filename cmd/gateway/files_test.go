@@ -206,6 +206,7 @@ func TestMark(t *testing.T) {
 	for name, test := range map[string]struct{ text, err string }{
 		"bare ids":   {"A-8\nA-9\n", "its first line must be a header with order: save"},
 		"semicolons": {"order;merchant\nA-8;\n", "separated by commas"},
+		"CR alone":   {"order,merchant\rA-8,\rA-9,\r", "the file: its header has control characters"},
 		"a space":    {"order\nA-9\n\"A-10 \"\n", "line 3: "},
 		"a merchant": {"merchant,order\nnorth,A-9\nnorth,A-8\n", "nothing was marked: the orders of the table have no merchant: give none\n"},
 	} {
