@@ -117,6 +117,12 @@ func (s *session) probeInvoice(ctx context.Context, p invoiceProbe) error {
 		p.request.Amount = p.request.Price
 	}
 	p.request.OrderID = "probe-" + rand.Text()
+	if err := p.request.Validate(); err != nil {
+		return err
+	}
+	if _, err := s.client(); err != nil { // before a wrong URL is printed, which may have a password
+		return err
+	}
 	s.tell("One invoice at %s: %s", os.Getenv(envBaseURL), p.describe())
 	if !p.yes {
 		return usage("nothing was sent: add --yes, with the key of a test account")

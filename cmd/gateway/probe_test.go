@@ -176,6 +176,15 @@ func TestProbe_invoiceAsks(t *testing.T) {
 		assert.Empty(t, got.stdout, line)
 	}
 	assert.Empty(t, gw.Requests())
+	for text, wrong := range map[string]*gatewaytest.Server{
+		"GATEWAY_BASE_URL: must not hold a user": {URL: "https://anna:hunter2@localhost", APIKey: "secret-key-1"},
+		"GATEWAY_API_KEY: has quotes":            {URL: gw.URL, APIKey: `"secret-key-1"`},
+	} {
+		got := call(t, wrong, "probe --invoice --price 1 --yes")
+		assert.Equal(t, outcome{exitUsage, "", got.err}, got)
+		assert.Contains(t, got.err, text)
+		assert.NotContains(t, got.err, "hunter2")
+	}
 }
 
 // The stand-in is as documented. A response that is lost is reported, with the exit code of the outcome.
