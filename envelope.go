@@ -149,8 +149,8 @@ type refusal struct {
 
 // messageNames are the plain names of members of a framework's error that may have its message, the best one first.
 var messageNames = [...]string{
-	"message", "messages", "errormessage", "msg", "detail", "description", "desc", "reason", "error", "title", "errors",
-	"modelstate", "details", anyMessage,
+	"message", "messages", "errormessage", "msg", "detail", "description", "desc", "reason", "error", "err", "title",
+	"errors", "modelstate", "details", anyMessage,
 }
 
 // anyMessage stands for any other name with message, error or msg in it.

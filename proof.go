@@ -323,7 +323,8 @@ func tells(n doc.Node, orderID string) bool {
 
 // The words of names.
 var (
-	endings      = [...]string{"uuid", "id", "url", "uri", "link", "address", "hash"}
+	endings = [...]string{"uuid", "id", "url", "uri", "link", "address", "hash", "number", "no", "reference"}
+
 	invoiceWords = [...]string{ // before an ending in a name of an invoice
 		"invoice", "payment", "pay", "payin", "checkout", "cashier", "hosted", "deposit", "charge", "track", "txn",
 		"prepay", "qrcode",
@@ -334,9 +335,11 @@ var (
 	otherWords = [...]string{ // before an ending in a name of something else
 		"session", "merchant", "user", "account", "client", "coin", "network", "currency", "currencie", "asset", "chain",
 		"ip", "email", "remote", "info", "callback", "webhook", "operation", "activity", "plan", "policy",
+		"limit", "quota", "project", "store",
 	}
 	errorWords = [...]string{ // in a name of what helps to find an error
-		"request", "trace", "tracking", "correlation", "log", "error", "debug", "event", "doc", "help", "support",
+		"request", "trace", "tracking", "correlation", "conversation", "log", "error", "debug", "event",
+		"doc", "help", "support",
 	}
 	inputNames = []string{"loc", "field", "property", "constraints"}
 	errorNames = []string{

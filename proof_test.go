@@ -62,7 +62,8 @@ func TestClient_CreateInvoice_names(t *testing.T) {
 			invoice_id paymentUuid pay-link payin_url checkoutUri hosted_url cashier-url depositAddress charge_id trackId txnHash
 			prepay_id qrcode_url address wallet_address CryptoAddress job_id taskUUID`},
 		{400, `{"message":"No.","data":{"NAME":"x7"}}`, unknown, `
-			id uuid job_url any_link new-address x_hash invoiceNumber payCode checkout_no depositTag wallet qr token`},
+			id uuid job_url any_link new-address x_hash order_number orderNo a-reference invoiceCode payCode
+			checkout_code depositTag wallet qr token`},
 		{400, `{"message":"No.","NAME":"x7abcd"}`, unknown, `
 			result data payload response invoice Payments order transaction charges checkout receipt deposit items newInvoice`},
 		{400, `{"message":"No.","NAME":{"reference_url":"x7"}}`, unknown, `
@@ -70,8 +71,9 @@ func TestClient_CreateInvoice_names(t *testing.T) {
 			item invoice_draft my-payment`},
 		{400, `{"message":"No.","NAME":"x7"}`, rejected, `
 			id uuid url link request_id traceId fbtrace_id tracking_id correlationId log_id error_id debugId event-id activity_id
-			operation_id session_id merchantId user_id accountId client_id coinId network_id currency_id assetId chain_id plan_id
-			policyId job_url paymentMethod`},
+			operation_id conversationId session_id merchantId user_id accountId client_id coinId network_id currency_id
+			assetId chain_id plan_id
+			policyId limit_id quotaId project_id storeId job_url paymentMethod`},
 		{400, `{"message":"No.","data":{"NAME":"x7"}}`, rejected, `
 			doc_url docsUrl help_link supportUrl info_url callbackUrl webhook_id ipAddress email_address remoteAddress
 			paid unpaid valid invalid is_valid void name`},
