@@ -81,11 +81,13 @@ func TestEnvelope_lenient(t *testing.T) {
 		{"meta is an array", `{"meta":[],`, "}", "", "[]", false},
 		{"meta is missing", `{"message":"Operation was successful.",`, "}", "Operation was successful.", "", false},
 		{"meta is full", `{"meta":{"page":1,"more": {"a":[]}},`, "}", "", `{"page":1,"more": {"a":[]}}`, true},
-		{"meta has 64 KiB", `{"meta":"` + strings.Repeat("x", 64<<10-2) + `",`, "}", "", `"` + strings.Repeat("x", 64<<10-2) + `"`, true},
+		{"meta has 64 KiB", `{"meta":"` + strings.Repeat("x", 64<<10-2) + `",`, "}", "",
+			`"` + strings.Repeat("x", 64<<10-2) + `"`, true},
 		{"meta has more", `{"meta":"` + strings.Repeat("x", 64<<10-1) + `",`, "}", "", "", true},
 		{"the message is a number", `{"message":1,`, "}", "", "", false},
 		{"the message is an object", `{"message":{"en":"x"},`, "}", "", "", false},
-		{"the message has 1 KiB", `{"message":"` + strings.Repeat("x", 1<<10) + `",`, "}", strings.Repeat("x", 1<<10), "", false},
+		{"the message has 1 KiB", `{"message":"` + strings.Repeat("x", 1<<10) + `",`, "}", strings.Repeat("x", 1<<10), "",
+			false},
 		{"the message has 1 MB", `{"message":"` + long + `",`, "}", long[:1<<10], "", false},
 		{"the message is cut between characters", `{"message":"x` + long + `",`, "}", "x" + long[:1<<10-2], "", false},
 		{"the message comes last", "{", `,"message":"a\u0062c"}`, "abc", "", false},
@@ -144,11 +146,15 @@ func TestEnvelope_character(t *testing.T) {
 		for _, bad := range []string{"\xe9", `\ud83d`, `a \udc00 b \ud83d`} {
 			var drift []gateway.Drift
 			c := cannedClient(t, s.status, strings.Replace(s.body(), `"meta":{}`, `"meta":{},"note":"`+bad+`"`, 1),
-				gateway.WithObserver(gateway.Observer{Drift: func(_ context.Context, d gateway.Drift) { drift = append(drift, d) }}))
+				gateway.WithObserver(gateway.Observer{Drift: func(_ context.Context,
+					d gateway.Drift) {
+					drift = append(drift, d)
+				}}))
 			_, err := s.call(t.Context(), c)
 			require.NoError(t, err)
 			assert.Equal(t, []gateway.Drift{
-				{Operation: s.op, Pointer: "/note", Kind: gateway.DriftUnexpectedValue, Reason: "has a character that is not Unicode"},
+				{Operation: s.op, Pointer: "/note", Kind: gateway.DriftUnexpectedValue,
+					Reason: "has a character that is not Unicode"},
 				{Operation: s.op, Pointer: "/note", Kind: gateway.DriftUnknownField},
 			}, drift)
 		}
@@ -160,7 +166,8 @@ func TestEnvelope_resultOfAnError(t *testing.T) {
 	t.Parallel()
 	const kept = 1 << 20
 	padded := func(before, result int) string {
-		return `{"x":"` + strings.Repeat("x", before-len(`{"x":"","result":`)) + `","result":"` + strings.Repeat("r", result-2) + `"}`
+		return `{"x":"` + strings.Repeat("x", before-len(`{"x":"","result":`)) + `","result":"` +
+			strings.Repeat("r", result-2) + `"}`
 	}
 	for _, tt := range []struct{ name, body, want string }{
 		{"a result with spaces around it", "{\"result\" :\r\n\t{\"a\": 1} , \"x\":1}", `{"a": 1}`},
@@ -227,14 +234,16 @@ func (g *guardOfRecords) End(ctx context.Context, o gateway.Order, r gateway.Ord
 // However a peer writes the key, nothing that a call returns, reports, logs or records shows it.
 func TestEnvelope_keyEscaped(t *testing.T) {
 	t.Parallel()
-	for _, key := range []string{"sk_live_51H8xQ2eZvKYlo2C", "q83vEjRWeJC0r/+8kg==", "k&e<y>'a\"b\\c d/e", "a%2Fb%41cd&lt;12", "20261128"} {
+	for _, key := range []string{"sk_live_51H8xQ2eZvKYlo2C", "q83vEjRWeJC0r/+8kg==", "k&e<y>'a\"b\\c d/e",
+		"a%2Fb%41cd&lt;12", "20261128"} {
 		forEach(t, key, func(t *testing.T, s subject) {
 			for i, spelled := range invariant.InJSON(key) {
 				for _, tt := range []struct {
 					status int
 					body   string
 				}{
-					{s.status, `{"message":"Operation was successful.","KEY":"KEY","meta":{"KEY":["a KEY b"]},"result":` + strings.Replace(s.result, "{", `{"KEY":{"KEY":"KEY KEY"},`, 1) + `}`},
+					{s.status, `{"message":"Operation was successful.","KEY":"KEY","meta":{"KEY":["a KEY b"]},"result":` +
+						strings.Replace(s.result, "{", `{"KEY":{"KEY":"KEY KEY"},`, 1) + `}`},
 					{s.status, `{"message":"a KEY","meta":"KEY","result":"KEY"}`},
 					{s.status, `{"message":"Operation was successful.","result":[{"KEY":[{"KEY":"KEY"}]}]}`},
 					{400, `{"message":"a KEY","meta":{"KEY":"KEY"},"result":["KEY"],"errors":{"KEY":"KEY"}}`},
@@ -246,14 +255,16 @@ func TestEnvelope_keyEscaped(t *testing.T) {
 					{307, "KEY"},
 				} {
 					tt.body = strings.ReplaceAll(tt.body, "KEY", spelled)
-					got := observed(t, s, key, statusTrip(tt.status, tt.body, "X-Request-Id", key, "Location", "/"+url.PathEscape(key)+"?"+key, "X-"+strconv.Itoa(i), "a "+key))
+					got := observed(t, s, key, statusTrip(tt.status, tt.body, "X-Request-Id", key, "Location",
+						"/"+url.PathEscape(key)+"?"+key, "X-"+strconv.Itoa(i), "a "+key))
 					assert.NotContains(t, got, key, tt.body)
 					assert.NotContains(t, got, spelled, tt.body)
 				}
 			}
 			if strings.Trim(key, "0123456789") == "" {
 				body := strings.Replace(s.body(), "{", `{"id":1`+key+`.50,"meta":[`+key+`],`, 1)
-				got := observed(t, s, key, statusTrip(s.status, strings.Replace(body, `"result":`, `"result":{"id":`+key+`},"result2":`, 1)))
+				got := observed(t, s, key, statusTrip(s.status,
+					strings.Replace(body, `"result":`, `"result":{"id":`+key+`},"result2":`, 1)))
 				assert.NotContains(t, got, key)
 			}
 		})
@@ -296,12 +307,16 @@ func TestEnvelope_refusedWithSuccess(t *testing.T) {
 		name, body, message, meta string
 		is                        []error
 	}{
-		{"an empty array where a record is expected, whatever the message", enveloped("[]"), "Operation was successful.", "{}", nil},
+		{"an empty array where a record is expected, whatever the message", enveloped("[]"), "Operation was successful.",
+			"{}", nil},
 		{"an empty array with another message", refused("Coin is not supported"), "Coin is not supported", "{}", nil},
 		{"an empty array without a message", `{"result":[]}`, "", "", nil},
-		{"null with another message", `{"message":"` + missing + `","meta":{},"result":null}`, missing, "{}", []error{gateway.ErrMissingAPIKey}},
-		{"null before another message", `{"result":null,"message":"` + missing + `"}`, missing, "", []error{gateway.ErrMissingAPIKey}},
-		{"another message alone", `{"message":"` + missing + `","meta":` + meta + `}`, missing, meta, []error{gateway.ErrMissingAPIKey}},
+		{"null with another message", `{"message":"` + missing + `","meta":{},"result":null}`, missing, "{}",
+			[]error{gateway.ErrMissingAPIKey}},
+		{"null before another message", `{"result":null,"message":"` + missing + `"}`, missing, "",
+			[]error{gateway.ErrMissingAPIKey}},
+		{"another message alone", `{"message":"` + missing + `","meta":` + meta + `}`, missing, meta,
+			[]error{gateway.ErrMissingAPIKey}},
 	} {
 		forEach(t, tt.name, func(t *testing.T, s subject) {
 			got, err := s.call(t.Context(), cannedClient(t, s.status, tt.body))
@@ -317,7 +332,8 @@ func TestEnvelope_refusedWithSuccess(t *testing.T) {
 			require.IsType(t, new(gateway.APIError), err)
 			assertSentinels(t, err, tt.is...)
 			seen := err.(*gateway.APIError)
-			assert.Equal(t, []any{s.op, s.status, tt.message, tt.meta}, []any{seen.Operation, seen.StatusCode, seen.Message, string(seen.Meta)})
+			assert.Equal(t, []any{s.op, s.status, tt.message, tt.meta},
+				[]any{seen.Operation, seen.StatusCode, seen.Message, string(seen.Meta)})
 			assert.Equal(t, tt.body[:min(len(tt.body), 8<<10)], string(seen.Body))
 		})
 	}
@@ -422,7 +438,8 @@ func assertStatus(t *testing.T, s subject, status statusCase, form refusalForm) 
 	assert.Equal(t, []any{s.op, status.status, attempts, form.message}, got, at)
 	assert.Equal(t, form.body, string(refusal.Body), at)
 	sentinel := status.sentinel
-	if isDocumented := json.Valid([]byte(form.body)) && strings.Contains(form.body, `"result":`) && form.message != ""; sentinel == gateway.ErrNotFound && !isDocumented {
+	if isDocumented := json.Valid([]byte(form.body)) && strings.Contains(form.body, `"result":`) &&
+		form.message != ""; sentinel == gateway.ErrNotFound && !isDocumented {
 		sentinel = nil // a page of somebody else says nothing about a record
 	}
 	assertSentinels(t, refusal, sentinel)
@@ -466,7 +483,8 @@ func TestResponse_success(t *testing.T) {
 	})
 }
 
-// An error keeps the beginning of a header, and no part of a character. A header need not be UTF-8, but a ContentType is.
+// An error keeps the beginning of a header, and no part of a character. A header need not be UTF-8, but a ContentType
+// is.
 func TestResponse_headersOfErrors(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -551,7 +569,8 @@ func TestResponse_tooLarge(t *testing.T) {
 func TestResponse_damaged(t *testing.T) {
 	t.Parallel()
 	for name, damage := range map[string]error{
-		"a corrupt stream": flate.CorruptInputError(1), "no header of gzip": gzip.ErrHeader, "another checksum": gzip.ErrChecksum,
+		"a corrupt stream": flate.CorruptInputError(1), "no header of gzip": gzip.ErrHeader,
+		"another checksum": gzip.ErrChecksum,
 	} {
 		for _, s := range subjects() {
 			inBubble(t, name+", "+s.name, func(t *testing.T) {

@@ -55,12 +55,12 @@ func TestDoc_Parse_syntax(t *testing.T) {
 func TestDoc_Parse_characters(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"{\"a\":[{\"b\":\"\xff\"}]}":                                      "{\"a\":[{\"b\":\"\ufffd\"}]}",
-		"{\"a\":[{\"b\":\"\xe2\x82\"},\"\xe2\x82\xac\"]}":                 "{\"a\":[{\"b\":\"\ufffd\ufffd\"},\"\u20ac\"]}",
-		`{"a":[{"b":"x\ud800"}]}`:                                         `{"a":[{"b":"x\ufffd"}]}`,
-		`{"a":[{"b":"\udc00\ud83d"}]}`:                                    `{"a":[{"b":"\ufffd\ufffd"}]}`,
-		`{"a":[{"b":"\n\ud83dxudc00\nd83d"}]}`:                            `{"a":[{"b":"\n\ufffdxudc00\nd83d"}]}`,
-		`{"a":[{"b":"\ud83dx\ud83d\ude00\\ud83d\ud83d\u0041"},"\ud83d"]}`: `{"a":[{"b":"\ufffdx\ud83d\ude00\\ud83d\ufffd\u0041"},"\ufffd"]}`,
+		"{\"a\":[{\"b\":\"\xff\"}]}":                             "{\"a\":[{\"b\":\"\ufffd\"}]}",
+		"{\"a\":[{\"b\":\"\xe2\x82\"},\"\xe2\x82\xac\"]}":        "{\"a\":[{\"b\":\"\ufffd\ufffd\"},\"\u20ac\"]}",
+		`{"a":[{"b":"x\ud800"}]}`:                                `{"a":[{"b":"x\ufffd"}]}`,
+		`{"a":[{"b":"\udc00\ud83d"}]}`:                           `{"a":[{"b":"\ufffd\ufffd"}]}`,
+		`{"a":[{"b":"\n\ud83dxudc00\nd83d"}]}`:                   `{"a":[{"b":"\n\ufffdxudc00\nd83d"}]}`,
+		`{"a":[{"b":"\ud83dx\ud83d\ude00\\ud83d\ud83d\u0041"}]}`: `{"a":[{"b":"\ufffdx\ud83d\ude00\\ud83d\ufffd\u0041"}]}`,
 	} {
 		n := parsed(t, text)
 		assert.Equal(t, want, string(n.JSON()))
@@ -82,7 +82,8 @@ func TestDoc_Parse_characters(t *testing.T) {
 func TestDoc_Parse_duplicates(t *testing.T) {
 	t.Parallel()
 	var d doc.Doc
-	require.Nil(t, d.Parse([]byte(`{"a":1,"b":{"c":"\ud83d","c":2},"a":3}`), keys(), doc.MaxListing, jsontext.AllowDuplicateNames(true)))
+	require.Nil(t, d.Parse([]byte(`{"a":1,"b":{"c":"\ud83d","c":2},"a":3}`), keys(), doc.MaxListing,
+		jsontext.AllowDuplicateNames(true)))
 	assert.Equal(t, 3, d.Root().Len())
 	require.NotNil(t, d.Parse([]byte(`{"a":1,"a":3}`), keys(), doc.MaxListing), "only for that text")
 }
@@ -129,7 +130,8 @@ func TestDoc_Parse_again(t *testing.T) {
 	}
 }
 
-// The memory of a tree is bounded, whatever the text: 24 bytes a value, at most as many as are read, and what jsontext takes
+// The memory of a tree is bounded, whatever the text: 24 bytes a value, at most as many as are read, and what
+// jsontext takes
 // to find duplicate names. The test is not parallel, because it measures.
 func TestDoc_Parse_cost(t *testing.T) {
 	const k, most = 1 << 10, 1 << 16
@@ -167,10 +169,11 @@ func manyMembers(count int) string {
 
 func TestNode(t *testing.T) {
 	t.Parallel()
-	root := parsed(t, " { \"a\" : 1 ,\n\"\\u0062\":\"x\\n\" , \"c/d\": { \"e\":[ true , [ ] ]} , \"\":null, \"s\":\"2e1\" } ")
+	root := parsed(t, " { \"a\" : 1 ,\n"+`"\u0062":"x\n" , "c/d": { "e":[ true , [ ] ]} , "":null, "s":"2e1" } `)
 	var lines []string
 	for n := range root.All() {
-		lines = append(lines, strings.Join([]string{n.Pointer(), n.Name(), n.Kind().String(), string(n.Raw()), n.Text(), n.Scalar()}, "|"))
+		lines = append(lines, strings.Join([]string{n.Pointer(), n.Name(), n.Kind().String(), string(n.Raw()), n.Text(),
+			n.Scalar()}, "|"))
 	}
 	assert.Equal(t, []string{
 		`||{|` + string(root.Raw()) + "||",
@@ -223,8 +226,10 @@ func TestNode(t *testing.T) {
 func TestNode_Holds(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{
-		`{"a": [1, 2]}`: true, `[0]`: true, `[[],{"a":[null,false]}]`: true, `{"a":{"b":"x"}}`: true, `["\u0000"]`: true, `"{}"`: true, `-1`: true,
-		`[[]]`: false, `[null]`: false, `{"a":{"b\"1":[ "" , null ]}, "true" : [] }`: false, `""`: false, `null`: false, `{}`: false, "[ ]": false,
+		`{"a": [1, 2]}`: true, `[0]`: true, `[[],{"a":[null,false]}]`: true, `{"a":{"b":"x"}}`: true, `["\u0000"]`: true,
+		`"{}"`: true, `-1`: true,
+		`[[]]`: false, `[null]`: false, `{"a":{"b\"1":[ "" , null ]}, "true" : [] }`: false, `""`: false, `null`: false,
+		`{}`: false, "[ ]": false,
 	} {
 		assert.Equal(t, want, parsed(t, text).Holds(), text)
 	}

@@ -79,7 +79,8 @@ func requireSame(t *testing.T, n doc.Node, got *whole) {
 	text := json.NewDecoder(bytes.NewReader(n.JSON()))
 	text.UseNumber()
 	require.NoError(t, text.Decode(&want))
-	require.Equal(t, []any{want["id"], want["name"], want["open"], want["state"], want["partId"]}, []any{got.ID, got.Name, got.Open, string(got.State), got.PartID})
+	require.Equal(t, []any{want["id"], want["name"], want["open"], want["state"], want["partId"]},
+		[]any{got.ID, got.Name, got.Open, string(got.State), got.PartID})
 	price, err := decimal.NewFromString(strings.TrimSpace(fmt.Sprint(want["price"])))
 	require.NoError(t, err)
 	require.True(t, price.Equal(got.Price))

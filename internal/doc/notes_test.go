@@ -29,17 +29,23 @@ func TestDoc_Notes(t *testing.T) {
 			strings.Replace(wholeWith("state", `"HELD"`), `"id":`, `"x":1,"id":`, 1),
 			strings.Replace(wholeWith("state", `"GONE"`), `"id":`, `"x":2,"z":1,"id":`, 1),
 		}, ",") + "]", []string{
-			"unknown field /1/part/y", "mismatch /1/partId", "unknown field /3/x", `unknown value /3/state: "HELD" is not documented`, "unknown field /4/z",
+			"unknown field /1/part/y", "mismatch /1/partId", "unknown field /3/x",
+			`unknown value /3/state: "HELD" is not documented`, "unknown field /4/z",
 		}},
-		{"a reference in another case", "[" + strings.ReplaceAll(wholeWith("partId", `"8EE74576-0BCF-4BFA-9C0C-DE1A8CC8FA6B"`), `"id":"p-1"`, `"id":"8ee74576-0bcf-4bfa-9c0c-de1a8cc8fa6b"`) + "]", nil},
-		{"an amount as a number", "[" + wholeJSON() + "," + wholeWith("price", "2.5") + "," + wholeWith("price", "2.5") + "]", []string{"unexpected /1/price"}}, // I-54
-		{"times that cannot be read", "[" + wholeWith("at", `"soon"`) + "," + wholeWith("at", `null`) + "]", []string{`lacking /0/at: "soon" is not a time`}},   // I-53
+		{"a reference in another case", "[" + strings.ReplaceAll(wholeWith("partId",
+			`"8EE74576-0BCF-4BFA-9C0C-DE1A8CC8FA6B"`), `"id":"p-1"`, `"id":"8ee74576-0bcf-4bfa-9c0c-de1a8cc8fa6b"`) + "]", nil},
+		{"an amount as a number", "[" + wholeJSON() + "," + wholeWith("price", "2.5") + "," + wholeWith("price", "2.5") +
+			"]", []string{"unexpected /1/price"}}, // I-54
+		{"times that cannot be read", "[" + wholeWith("at", `"soon"`) + "," + wholeWith("at", `null`) + "]",
+			[]string{`lacking /0/at: "soon" is not a time`}}, // I-53
 		{"a time that is null", "[" + wholeWith("at", `null`) + "]", []string{`lacking /0/at: is not a time`}},
-		{"skipped records", "[1," + wholeJSON() + `,2,` + wholeWith("price", `"-"`) + "," + wholeWith("price", `null`) + "]", []string{
-			"skipped /0: 1 is a number, not an object", "again skipped /2: 2 is a number, not an object",
-			`skipped /3/price: "-" is not a decimal number`, "again skipped /4/price: is null, not an amount",
-		}},
-		{"a difference in a record that is skipped", "[" + wholeJSON() + "," + strings.Replace(wholeWith("open", `2`), `"id":`, `"x":1,"id":`, 1) + "]", []string{
+		{"skipped records", "[1," + wholeJSON() + `,2,` + wholeWith("price", `"-"`) + "," + wholeWith("price", `null`) + "]",
+			[]string{
+				"skipped /0: 1 is a number, not an object", "again skipped /2: 2 is a number, not an object",
+				`skipped /3/price: "-" is not a decimal number`, "again skipped /4/price: is null, not an amount",
+			}},
+		{"a difference in a record that is skipped", "[" + wholeJSON() + "," +
+			strings.Replace(wholeWith("open", `2`), `"id":`, `"x":1,"id":`, 1) + "]", []string{
 			"unknown field /1/x", "skipped /1/open: 2 is a number, not a boolean",
 		}},
 	} {
@@ -77,10 +83,10 @@ func TestDoc_NoteError(t *testing.T) {
 	t.Parallel()
 	for wrong, want := range map[*doc.Error]string{
 		nil: "",
-		{Pointer: "/id", Value: `"w-2"`, Err: doc.ErrMismatch}: `mismatch /id: "w-2" is another record than the requested one`,
-		{Err: fmt.Errorf("%w: %w", io.EOF, doc.ErrMismatch)}:   "mismatch : EOF: is another record than the requested one",
-		{Pointer: "/id", Err: io.EOF}:                          "unreadable /id: EOF",
-		{Err: io.EOF, Syntax: true}:                            "",
+		{Pointer: "/id", Value: `"w"`, Err: doc.ErrMismatch}: `mismatch /id: "w" is another record than the requested one`,
+		{Err: fmt.Errorf("%w: %w", io.EOF, doc.ErrMismatch)}: "mismatch : EOF: is another record than the requested one",
+		{Pointer: "/id", Err: io.EOF}:                        "unreadable /id: EOF",
+		{Err: io.EOF, Syntax: true}:                          "",
 	} {
 		d := parsed(t, "1").Doc()
 		d.NoteError(wrong)
@@ -97,7 +103,8 @@ func TestNode_Skip(t *testing.T) {
 		record.Skip(record.Member("v"), errors.New("is odd"))
 		record.Note(doc.UnexpectedValue)
 	}
-	assert.Equal(t, []string{`skipped /0/v: "-" is odd`, "unexpected /0", `again skipped /1/v: "-" is odd`}, notes(n.Doc()))
+	assert.Equal(t, []string{`skipped /0/v: "-" is odd`, "unexpected /0", `again skipped /1/v: "-" is odd`},
+		notes(n.Doc()))
 	assert.Equal(t, "B", n.Doc().Notes()[2].Record.Member("coin").Text())
 	assert.Equal(t, `"-" is odd`, n.Doc().FirstSkipped().Reason())
 }
@@ -106,7 +113,8 @@ func TestNode_Skip(t *testing.T) {
 func TestWithoutIndices(t *testing.T) {
 	t.Parallel()
 	for pointer, want := range map[string]string{
-		"": "", "/a": "/a", "/0": "/*", "/a/17/b/0": "/a/*/b/*", "/a1/1a": "/a1/1a", "/-1": "/-1", "/18446744073709551615": "/*",
+		"": "", "/a": "/a", "/0": "/*", "/a/17/b/0": "/a/*/b/*", "/a1/1a": "/a1/1a", "/-1": "/-1",
+		"/18446744073709551615": "/*",
 	} {
 		assert.Equal(t, want, doc.WithoutIndices(pointer))
 	}

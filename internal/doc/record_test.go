@@ -37,7 +37,8 @@ func TestRecord_One(t *testing.T) {
 		require.Nil(t, wrong, text)
 		assert.Equal(t, documentedWhole(), *got, text)
 	}
-	_, wrong := wholeRecord.One(parsed(t, wholeWith("id", `"8EE74576-0BCF-4BFA-9C0C-DE1A8CC8FA6B"`)), "8ee74576-0bcf-4bfa-9c0c-de1a8cc8fa6b")
+	_, wrong := wholeRecord.One(parsed(t, wholeWith("id", `"8EE74576-0BCF-4BFA-9C0C-DE1A8CC8FA6B"`)),
+		"8ee74576-0bcf-4bfa-9c0c-de1a8cc8fa6b")
 	require.Nil(t, wrong, "an identifier of UUID form is the same in both cases")
 	noTime, wrong := wholeRecord.One(parsed(t, wholeWith("at", "")), "")
 	require.Nil(t, wrong)
@@ -50,7 +51,8 @@ func TestRecord_wrong(t *testing.T) {
 	tests := []struct{ name, text, pointer, reason string }{
 		{"an amount that is null", wholeWith("price", `null`), "/price", "is null, not an amount"},
 		{"a record that is null", wholeWith("part", `null`), "/part", "is null, not an object"},
-		{"a record that is an array of one", wholeWith("part", `[{"id":"p-1","price":1}]`), "/part", "is an array, not an object"},
+		{"a record that is an array of one", wholeWith("part", `[{"id":"p-1","price":1}]`), "/part",
+			"is an array, not an object"},
 		{"a value within a record", wholeWith("part", `{"id":"","price":1}`), "/part/id", "is empty"},
 		{"a missing member within a record", wholeWith("part", `{"id":"p-1"}`), "/part/price", "is missing"},
 		{"a name in upper case", strings.Replace(wholeJSON(), `"state"`, `"STATE"`, 1), "/state", "is missing"},
@@ -60,7 +62,8 @@ func TestRecord_wrong(t *testing.T) {
 	}
 	for _, m := range wholeMembers() {
 		if m.name != "at" {
-			tests = append(tests, struct{ name, text, pointer, reason string }{"no " + m.name, wholeWith(m.name, ""), "/" + m.name, "is missing"})
+			tests = append(tests, struct{ name, text, pointer, reason string }{"no " + m.name, wholeWith(m.name, ""),
+				"/" + m.name, "is missing"})
 		}
 	}
 	for _, tt := range tests {
@@ -102,7 +105,8 @@ func TestRecord_Many(t *testing.T) {
 	t.Parallel()
 	r := doc.RecordOf[box[int]]()
 	bad := "[" + strings.Repeat(`{"v":1},`, 17) + `{"v":"x"}` + strings.Repeat(`,{"v":1}`, 82) + "]"
-	for text, want := range map[string][]box[int]{`[{"v":3},{"v":1}]`: {{3}, {1}}, `[ ]`: {}, bad: slices.Repeat([]box[int]{{1}}, 99)} {
+	for text, want := range map[string][]box[int]{`[{"v":3},{"v":1}]`: {{3}, {1}}, `[ ]`: {},
+		bad: slices.Repeat([]box[int]{{1}}, 99)} {
 		for _, read := range []func(doc.Node) ([]box[int], *doc.Error){r.Many, r.OneOrMany} {
 			got, wrong := read(parsed(t, text))
 			require.Nil(t, wrong)
@@ -144,7 +148,8 @@ type lenientPart struct {
 func TestRecord_missing(t *testing.T) {
 	t.Parallel()
 	r := doc.RecordOf[lenient]()
-	const good = `{"id":"w-1","fee":"1.5","count":2,"open":true,"partId":"p","at":"2024-01-02T03:04:05Z","part":{"id":"p","price":"1","name":"n"}}`
+	const good = `{"id":"w-1","fee":"1.5","count":2,"open":true,"partId":"p","at":"2024-01-02T03:04:05Z",` +
+		`"part":{"id":"p","price":"1","name":"n"}}`
 	for _, tt := range []struct {
 		name, old, new string
 		missing        []string
@@ -153,18 +158,25 @@ func TestRecord_missing(t *testing.T) {
 		{"nothing", "", "", nil, nil},
 		{"a null", `"count":2`, `"count":null`, []string{"count"}, []string{"lacking /1/count: is null, not a number"}},
 		{"a missing one", `"count":2,`, ``, []string{"count"}, []string{"lacking /1/count: is missing"}},
-		{"an amount that is none", `"1.5"`, `"Infinity"`, []string{"fee"}, []string{`lacking /1/fee: "Infinity" is not a decimal number`}},
+		{"an amount that is none", `"1.5"`, `"Infinity"`, []string{"fee"},
+			[]string{`lacking /1/fee: "Infinity" is not a decimal number`}},
 		{"an empty amount", `"1.5"`, `""`, []string{"fee"}, []string{`lacking /1/fee: "" is empty`}},
-		{"a boolean that is none", `true`, `"yes"`, []string{"open"}, []string{`lacking /1/open: "yes" is text, not a boolean`}},
+		{"a boolean that is none", `true`, `"yes"`, []string{"open"},
+			[]string{`lacking /1/open: "yes" is text, not a boolean`}},
 		{"an empty reference", `"partId":"p"`, `"partId":""`, []string{"partId"}, []string{`lacking /1/partId: "" is empty`}},
-		{"a reference that is null", `"partId":"p"`, `"partId":null`, []string{"partId"}, []string{"lacking /1/partId: is null, not text"}},
-		{"what it refers to", `"id":"p"`, `"id":null`, []string{"part.id"}, []string{"lacking /1/part/id: is null, not text"}},
-		{"within a record", `"name":"n"`, `"name":[]`, []string{"part.name"}, []string{"lacking /1/part/name: is an array, not text"}},
+		{"a reference that is null", `"partId":"p"`, `"partId":null`, []string{"partId"},
+			[]string{"lacking /1/partId: is null, not text"}},
+		{"what it refers to", `"id":"p"`, `"id":null`, []string{"part.id"},
+			[]string{"lacking /1/part/id: is null, not text"}},
+		{"within a record", `"name":"n"`, `"name":[]`, []string{"part.name"},
+			[]string{"lacking /1/part/name: is an array, not text"}},
 		{"missing within a record", `,"name":"n"`, ``, []string{"part.name"}, []string{"lacking /1/part/name: is missing"}},
-		{"two", `2,"open":true,"partId":"p","at":"2024-01-02T03:04:05Z"`, `null,"open":true,"partId":"p"`, []string{"at", "count"},
+		{"two", `2,"open":true,"partId":"p","at":"2024-01-02T03:04:05Z"`, `null,"open":true,"partId":"p"`,
+			[]string{"at", "count"},
 			[]string{"lacking /1/count: is null, not a number"}},
 		{"a time that may be missing", `"at":"2024-01-02T03:04:05Z",`, ``, []string{"at"}, nil},
-		{"a time that cannot be read", `"2024-01-02T03:04:05Z"`, `7`, []string{"at"}, []string{"lacking /1/at: 7 is not a time"}},
+		{"a time that cannot be read", `"2024-01-02T03:04:05Z"`, `7`, []string{"at"},
+			[]string{"lacking /1/at: 7 is not a time"}},
 		{"an own list", `"count":2`, `"count":2,"missing":["id"]`, nil, []string{"unknown field /1/missing"}},
 	} {
 		text := strings.Replace(good, tt.old, tt.new, 1)

@@ -21,7 +21,8 @@ func TestRecord_amount(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		`1.10`: "110e-2", `"1.10"`: "110e-2", `1e64`: "1e64", `-1.50`: "-150e-2", `0.00`: "0e-2", `"\u0031.5"`: "15e-1",
-		`0.1000000000000000055511151231257827`: "1000000000000000055511151231257827e-34", `"9999999999999999999"`: "9999999999999999999e0",
+		`0.1000000000000000055511151231257827`: "1000000000000000055511151231257827e-34",
+		`"9999999999999999999"`:                "9999999999999999999e0",
 	} {
 		all, wrong := doc.RecordOf[box[decimal.Decimal]]().Many(parsed(t, list(text, text, text)))
 		require.Nil(t, wrong)
@@ -32,8 +33,10 @@ func TestRecord_amount(t *testing.T) {
 		}
 	}
 	for text, reason := range map[string]string{
-		`1e99999`: "is not an amount of money: over 128 characters or an exponent beyond 64", `" 1 "`: "is not a decimal number", `""`: "is empty",
-		`null`: "is null, not an amount", `false`: "is a boolean, not an amount", `{}`: "is an object, not an amount", `[]`: "is an array, not an amount",
+		`1e99999`: "is not an amount of money: over 128 characters or an exponent beyond 64",
+		`" 1 "`:   "is not a decimal number", `""`: "is empty",
+		`null`: "is null, not an amount", `false`: "is a boolean, not an amount", `{}`: "is an object, not an amount",
+		`[]`: "is an array, not an amount",
 	} {
 		assertRejects[decimal.Decimal](t, "1", text, reason)
 		amount, err := parsed(t, text).Amount()
@@ -46,7 +49,8 @@ func TestRecord_int(t *testing.T) {
 	t.Parallel()
 	const outOfRange = "is not an integer in range"
 	for text, want := range map[string]int{
-		`1.0`: 1, `1.5e1`: 15, `-1`: -1, strconv.Itoa(math.MaxInt): math.MaxInt, strconv.Itoa(math.MinInt): math.MinInt, strconv.Itoa(math.MaxInt) + "e0": math.MaxInt,
+		`1.0`: 1, `1.5e1`: 15, `-1`: -1, strconv.Itoa(math.MaxInt): math.MaxInt, strconv.Itoa(math.MinInt): math.MinInt,
+		strconv.Itoa(math.MaxInt) + "e0": math.MaxInt,
 	} {
 		assertReads(t, text, want)
 		assertReads(t, strconv.Quote(text), want)
@@ -56,7 +60,9 @@ func TestRecord_int(t *testing.T) {
 		assert.Equal(t, []string{"unexpected /1/v"}, notes(n.Doc()))
 	}
 	for text, reason := range map[string]string{
-		`1.5`: outOfRange, `"1.5"`: outOfRange, `"x"`: outOfRange, `"+1"`: outOfRange, `" 1"`: outOfRange, `""`: "is text, not a number", `9999999999999999999`: outOfRange, strconv.FormatUint(math.MaxInt+1, 10): outOfRange, `1e1000000000`: outOfRange,
+		`1.5`: outOfRange, `"1.5"`: outOfRange, `"x"`: outOfRange, `"+1"`: outOfRange, `" 1"`: outOfRange,
+		`""`: "is text, not a number", `9999999999999999999`: outOfRange, strconv.FormatUint(math.MaxInt+1, 10): outOfRange,
+		`1e1000000000`: outOfRange,
 		"-" + strconv.FormatUint(math.MaxInt+2, 10): outOfRange, strconv.FormatUint(math.MaxInt+1, 10) + "e0": outOfRange,
 		`null`: "is null, not a number", `true`: "is a boolean, not a number", `[1]`: "is an array, not a number",
 	} {
@@ -75,7 +81,8 @@ func TestRecord_bool(t *testing.T) {
 		require.Nil(t, wrong)
 		assert.Equal(t, []string{"unexpected /0/v"}, notes(n.Doc()))
 	}
-	for text, reason := range map[string]string{`"true"`: "is text, not a boolean", `2`: "is a number, not a boolean", `"01"`: "is text, not a boolean", `null`: "is null, not a boolean"} {
+	for text, reason := range map[string]string{`"true"`: "is text, not a boolean", `2`: "is a number, not a boolean",
+		`"01"`: "is text, not a boolean", `null`: "is null, not a boolean"} {
 		assertRejects[bool](t, "true", text, reason)
 	}
 }
@@ -91,7 +98,8 @@ func TestRecord_time(t *testing.T) {
 		second.Add(678 * time.Millisecond): {`"2024-01-02T03:04:05.678Z"`},
 		second.Add(123456789):              {`"2024-01-02T03:04:05.123456789012Z"`},
 		{}: {
-			`"0000-00-00 00:00:00"`, `""`, `1704164645`, `"2016-12-31T23:59:60Z"`, `"2024-02-31T03:04:05Z"`, `null`, `true`, `[{"a":1}]`,
+			`"0000-00-00 00:00:00"`, `""`, `1704164645`, `"2016-12-31T23:59:60Z"`, `"2024-02-31T03:04:05Z"`, `null`, `true`,
+			`[{"a":1}]`,
 			`"9999-12-31T23:00:00-01:00"`, `"0000-01-01T00:00:00+01:00"`, // the years 10000 and -1 in UTC
 		},
 	} {
@@ -106,14 +114,16 @@ func TestRecord_text(t *testing.T) {
 	assertReads(t, `""`, "")
 	for name, read := range textReaders {
 		for text, want := range map[string]string{
-			`"abc"`: "abc", `"\u0061\n\"\\"`: "a\n\"\\", `"\ud83d\ude00"`: "😀", `"Сеть"`: "Сеть", `" a "`: " a ", `"a ` + canary + ` b"`: "a [REDACTED] b",
+			`"abc"`: "abc", `"\u0061\n\"\\"`: "a\n\"\\", `"\ud83d\ude00"`: "😀", `"Сеть"`: "Сеть", `" a "`: " a ",
+			`"a ` + canary + ` b"`: "a [REDACTED] b",
 		} {
 			got, wrong := read(parsed(t, list(text, text, text)))
 			require.Nil(t, wrong, name)
 			assert.Equal(t, []string{want, want, want}, got, name)
 		}
 		for text, reason := range map[string]string{
-			`null`: "is null, not text", `1`: "is a number, not text", `true`: "is a boolean, not text", `{}`: "is an object, not text",
+			`null`: "is null, not text", `1`: "is a number, not text", `true`: "is a boolean, not text",
+			`{}`:    "is an object, not text",
 			`["a"]`: "is an array, not text", `""`: "is empty",
 		} {
 			if name == "any" && text == `""` {

@@ -25,9 +25,12 @@ func TestPasswords(t *testing.T) {
 		{"a quote in a password without a URL", `at user:hunt"er2@host`, false, "at [REDACTED]@host"},
 		{"a space in a password", "at http://user:hunt er2@proxy", false, "at http://[REDACTED]@proxy"},
 		{"quotes in a password", `at "http://user:hu"nt'er2@proxy" b`, false, `at "http://[REDACTED]@proxy" b`},
-		{"accounts without and with a URL", "at user:hunter2@host http://user:hunter2@host", false, "at [REDACTED]@host http://[REDACTED]@host"},
-		{"a part of a password as a port", `parse "http://user:hun/ter2@proxy": invalid port ":hun" after host`, false, `parse "http://[REDACTED]@proxy": invalid port [REDACTED] after host`},
-		{"a part of a password with quotes as a port", `invalid port ":hu" after host"nt" after host`, false, `invalid port [REDACTED] after host`},
+		{"accounts without and with a URL", "at user:hunter2@host http://user:hunter2@host", false,
+			"at [REDACTED]@host http://[REDACTED]@host"},
+		{"a part of a password as a port", `parse "http://user:hun/ter2@proxy": invalid port ":hun" after host`, false,
+			`parse "http://[REDACTED]@proxy": invalid port [REDACTED] after host`},
+		{"a part of a password with quotes as a port", `invalid port ":hu" after host"nt" after host`, false,
+			`invalid port [REDACTED] after host`},
 		{"a port without a host", `invalid port ":hun`, false, `invalid port ":hun`},
 		{"no scheme, at the beginning", "//user:hunt er2@proxy", false, "//[REDACTED]@proxy"},
 		{"an empty account", "http://@host", false, "http://[REDACTED]@host"},
@@ -36,8 +39,10 @@ func TestPasswords(t *testing.T) {
 		{"an @ after the path began", "http://host/@user", false, "http://[REDACTED]@user"},
 		{"several URLs", account + " " + account + " http://host", false, "http://[REDACTED]@proxy:3128 http://host"},
 		{"empty URLs before it", "://://" + account, false, "://[REDACTED]@proxy:3128"},
-		{"a proxy's address that is invalid", `x: invalid proxy address "http://us/er:hunter2@h": parse "hunter2": bad`, false, "x: invalid proxy address"},
-		{"that and a URL before it", account + ` invalid proxy address "hunter2"`, false, "http://[REDACTED]@proxy:3128 invalid proxy address"},
+		{"a proxy's address that is invalid", `x: invalid proxy address "http://us/er:hunter2@h": parse "hunter2": bad`,
+			false, "x: invalid proxy address"},
+		{"that and a URL before it", account + ` invalid proxy address "hunter2"`, false,
+			"http://[REDACTED]@proxy:3128 invalid proxy address"},
 		{"a text that is cut in a password", "at http://user:hunt", true, "at http://[REDACTED]"},
 		{"a text that is cut in a path, without an account", "at http://host/pa", true, "at http://[REDACTED]"},
 		{"a text that is cut without a URL", "at ho", true, "at ho"},
@@ -53,7 +58,8 @@ func TestPasswords_long(t *testing.T) {
 	urls := strings.Repeat("://", 80_000) + strings.Repeat("http://user:hunter2@host/ ", 5_000)
 	assert.Equal(t, "://[REDACTED]@host/ ", redact.Passwords(urls, false))
 	assert.Equal(t, "[REDACTED]@", redact.Passwords(strings.Repeat("user:hunter2@", 80_000), false))
-	assert.Equal(t, strings.Repeat(": ", 80_000)+"[REDACTED]@", redact.Passwords(strings.Repeat(": ", 80_000)+"hunter2@", false))
+	assert.Equal(t, strings.Repeat(": ", 80_000)+"[REDACTED]@",
+		redact.Passwords(strings.Repeat(": ", 80_000)+"hunter2@", false))
 }
 
 // A text is cut between two characters, unless it is not UTF-8.
@@ -93,6 +99,7 @@ func FuzzTruncate(f *testing.F) {
 		assert.True(t, strings.HasPrefix(text, got), "%q became %q", text, got)
 		assert.LessOrEqual(t, len(got), limit)
 		assert.GreaterOrEqual(t, len(got), min(len(text), limit-utf8.UTFMax+1))
-		assert.True(t, utf8.ValidString(got) || !utf8.ValidString(text), "%q at %d is cut within a character: %q", text, limit, got)
+		assert.True(t, utf8.ValidString(got) || !utf8.ValidString(text), "%q at %d is cut within a character: %q", text,
+			limit, got)
 	})
 }
