@@ -72,7 +72,9 @@ type keeper interface {
 // peopleSteps are the rules of guards that have the methods of a keeper.
 const peopleSteps = `
 a person reads an order in each state, with all findings
-	reads free 0, begin a, reads in flight 1, unknown a, resubmit b, unknown b, reads unknown b 2 + unknown a, see, absent, reads free 2 unknown b; exists false carl 4713 b, begin c, unknown c, see, exists, see, shown, reads created shown 3; exists false carl 4713 b; exists true anna 4711 c; exists true bob 4712 c, as 1B4E28BA-2FA1-11D2-883F-0016D3CCA427, begin d, unknown d, reads unknown d 1
+	reads free 0, begin a, reads in flight 1, unknown a, resubmit b, unknown b, reads unknown b 2 + unknown a, see, absent, reads free 2 unknown b; exists false carl 4713 b, begin c, unknown c, see, exists, see, shown, reads created shown 3; exists false carl 4713 b; exists true anna 4711 c; exists true bob 4712 c
+a person finds an order by a UUID in either case
+	as 1B4E28BA-2FA1-11D2-883F-0016D3CCA427, begin a, unknown a, reads unknown a 1, as 1b4e28ba-2fa1-11d2-883f-0016d3cca427, reads unknown a 1
 unknown orders are pending, the longest unknown first, in pages
 	as 1, begin a, unknown a, as 2, begin b, success b, as 3, begin c, as 4, begin d, rejected d, as 6, begin e, unknown e, as 5, begin f, unknown f, pends 1 unknown a; 6 unknown e; after 2; 5 unknown f; after 1
 a finding that an invoice exists makes the order created, and its invoice can be added later
