@@ -28,8 +28,8 @@ type Guard struct {
 	// Store returns a text that names the store of a guard that New has returned.
 	Store func(g gateway.OrderGuard) string
 
-	// Reopen returns another guard over a store, as after a restart or in another process: other processes
-	// call it too. A guard that is an io.Closer is closed.
+	// Reopen returns another guard over a store, as after a restart. The processes that the test starts call
+	// it, too. The test closes the guard that it returns, if that is an io.Closer.
 	Reopen func(store string) (gateway.OrderGuard, error)
 
 	// Expire ends the leases of all orders of a store, as the passage of time does.

@@ -33,7 +33,7 @@ func (g *Guard) Prune(ctx context.Context, age time.Duration) (int, error) {
 	return pruned, nil
 }
 
-// Prunable returns how many orders Prune would delete.
+// Prunable returns how many orders [Guard.Prune] would delete. The age is at least 24 hours, as for Prune.
 func (g *Guard) Prunable(ctx context.Context, age time.Duration) (count int, err error) {
 	if age < leastAge {
 		return 0, badArgument("age", "must be at least 24 hours")
