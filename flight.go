@@ -74,10 +74,16 @@ const (
 
 // A landing is what the calls that wait for a flight learn from it.
 type landing struct {
-	state     OrderState   // of the order; [OrderFree] if another call may begin a flight
+	state     OrderState   // of the order; [OrderFree] also if the guard has failed
 	known     *OrderRecord // of the order; nil for none
 	retryable bool         // whether the leader's call may be made again, after an unknown outcome
 	failed    error        // why the guard has not answered; nil if it has
+}
+
+// endsWaiting reports whether the calls that wait end. Otherwise the order is free, or another process has it, and one
+// of them begins the next flight.
+func (l landing) endsWaiting() bool {
+	return l.failed != nil || l.state == OrderCreated || l.state == OrderUnknown
 }
 
 // landingOf is what a record says of its order.
@@ -99,7 +105,8 @@ type abort struct {
 }
 
 // fly makes the flight, and returns its result to the leader: on the leader's goroutine, unless a deadline may end the
-// wait. So cancelling waits until Begin has ended: what it grants is not left in flight by a program that ends.
+// wait. Without a deadline, a cancelled call returns after the Begin of its guard: if the program ended before that,
+// the order could stay in flight until its lease expires.
 func (f *flight) fly(o *order) (*Invoice, error) {
 	if _, isBounded := f.caller.Deadline(); !isBounded || f.caller.Err() != nil {
 		defer f.finish()
@@ -107,7 +114,7 @@ func (f *flight) fly(o *order) (*Invoice, error) {
 	}
 	response := o.cfg.response
 	if response != nil {
-		o.cfg.response = new(Response) // the caller's is its own again when it has left
+		o.cfg.response = new(Response) // the caller's must not change once the caller has left
 	}
 	orderID := o.Request.OrderID
 	f.arrived = make(chan struct{})
@@ -217,16 +224,16 @@ func (f *flight) callerEnded() *leave {
 func (f *flight) deadlinePassed() *leave {
 	f.flights.mu.Lock()
 	defer f.flights.mu.Unlock()
-	if f.stage != recording && (f.stage != sending || !f.goesOn()) {
+	if f.stage != recording && (f.stage != sending || !f.goOn()) {
 		return nil
 	}
 	f.isLeft = true
 	return &leave{caller: f.caller, isSent: true, attempts: f.attempts}
 }
 
-// goesOn reports whether a flight that sends goes on after its leader's context has ended: after the deadline, if not
-// too many others do. It is called with the lock.
-func (f *flight) goesOn() bool {
+// goOn decides, when its leader's context has ended, whether a flight that sends goes on. Once the deadline has passed,
+// the flight goes on without its leader, or is cut if too many others have none. It is called with the lock.
+func (f *flight) goOn() bool {
 	deadline, _ := f.caller.Deadline()
 	switch {
 	case f.isLeft || f.isCut:
@@ -248,7 +255,7 @@ func (f *flight) goesOn() bool {
 func (f *flight) mayBegin(attempts int) bool {
 	f.flights.mu.Lock()
 	defer f.flights.mu.Unlock()
-	if f.caller.Err() != nil && (f.stage != sending || !f.goesOn()) {
+	if f.caller.Err() != nil && (f.stage != sending || !f.goOn()) {
 		return false
 	}
 	f.stage, f.attempts = sending, attempts
@@ -260,14 +267,14 @@ func (f *flight) mayBegin(attempts int) bool {
 func (f *flight) context() context.Context {
 	f.flights.mu.Lock()
 	defer f.flights.mu.Unlock()
-	if f.stage == sending && (f.caller.Err() == nil || f.goesOn()) {
+	if f.stage == sending && (f.caller.Err() == nil || f.goOn()) {
 		return f.wire
 	}
 	return f.caller
 }
 
-// isUnattended reports whether the leader has left, and whether its deadline has cut what was sent.
-func (f *flight) isUnattended() (left, cut bool) {
+// leftOrCut reports whether the leader has left, and whether its deadline has cut what was sent.
+func (f *flight) leftOrCut() (left, cut bool) {
 	if f.flights == nil {
 		return false, false
 	}
@@ -376,8 +383,8 @@ func (f *flight) recordLater(o *order, guard OrderGuard, r OrderRecord) {
 			}
 		}()
 		end := time.Now().Add(longestRecording)
-		for pause := leastPause; f.flights.pause(pause); pause = min(2*pause, mostPause) {
-			err := f.flights.record(func() error { _, err := o.end(guard, r); return err })
+		for pause := leastPause; f.flights.awaitTurn(pause); pause = min(2*pause, mostPause) {
+			err := f.flights.takeTurn(func() error { _, err := o.end(guard, r); return err })
 			if err == nil || isFinal(err) || isLate() || time.Now().After(end) {
 				return
 			}
@@ -403,7 +410,7 @@ type flights struct {
 	unattended int           // flights that send without a caller
 	recorders  int           // flights that record in the background
 
-	recording chan struct{} // has a place for each recorder that may call the guard
+	recording chan struct{} // holds a value for each turn of a recorder to call the guard
 	closing   chan struct{} // closed by Shutdown
 	stopped   chan struct{} // closed when Shutdown does not wait any longer
 	stop      func()
@@ -452,21 +459,16 @@ func (fs *flights) exitRecorder() {
 	fs.exit()
 }
 
-// record calls the guard at a place among the recorders, and leaves the place.
-func (fs *flights) record(end func() error) error {
-	defer func() { <-fs.recording }()
-	return end()
-}
-
-// pause waits, and then for a place among the recorders that call the guard. A Shutdown ends the pause at once, and
-// makes the next ones short. Pause reports false if Shutdown does not wait any longer.
-func (fs *flights) pause(d time.Duration) bool {
+// awaitTurn pauses, and then waits for the turn of a recorder to call the guard: a few may at a time, so that a guard
+// that recovers is not overrun. A Shutdown ends the pause at once, and makes the next ones short. AwaitTurn reports
+// false, without a turn, if Shutdown does not wait any longer.
+func (fs *flights) awaitTurn(pause time.Duration) bool {
 	closing := fs.closing
 	if fs.closed() {
-		d, closing = leastPause, nil
+		pause, closing = leastPause, nil
 	}
 	select {
-	case <-time.After(d):
+	case <-time.After(pause):
 	case <-closing:
 	case <-fs.stopped:
 		return false
@@ -477,6 +479,12 @@ func (fs *flights) pause(d time.Duration) bool {
 	case <-fs.stopped:
 		return false
 	}
+}
+
+// takeTurn calls end in the turn that awaitTurn has got, and ends the turn, also after a panic.
+func (fs *flights) takeTurn(end func() error) error {
+	defer func() { <-fs.recording }()
+	return end()
 }
 
 func (fs *flights) closed() bool {

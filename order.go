@@ -46,11 +46,10 @@ var (
 // operator of the gateway has confirmed in writing. If that is not true, every repetition creates
 // another invoice, which a buyer can pay.
 //
-// The client then sends an invoice of unknown outcome again, with the same digits, until it succeeds:
-// within the attempts of [RetryPolicy], and in a later call for the same request, of which the amount does not count if
-// both name the same coin: what is sent again is the first request. A refusal proves
-// nothing about the earlier attempt. [SafeToRetry] is true of an [*OutcomeUnknownError] that another
-// call may resolve.
+// The client then sends an invoice of unknown outcome again until it succeeds, within the attempts of [RetryPolicy] and
+// in a later call for the same request. It sends the first request, digit by digit. If both requests name the same
+// coin, their amounts may differ. A refusal proves nothing about the earlier attempt. [SafeToRetry] is true of an
+// [*OutcomeUnknownError] that another call may resolve.
 func WithIdempotentOrders() Option {
 	return func(cfg *config) error {
 		cfg.idempotent = true
@@ -117,18 +116,26 @@ func (o *order) create(ctx context.Context, opts []CallOption) (invoice *Invoice
 			return flight.fly(o)
 		}
 		result, err := flight.await(o)
-		switch {
-		case err != nil:
+		if err != nil {
 			return nil, err
-		case result.failed != nil:
-			return nil, o.guardFailed(result.failed)
-		case result.state == OrderCreated:
-			return o.replay(result.known)
-		case result.state == OrderUnknown:
-			before := o.unknownBefore(result.known)
-			before.Retryable = result.retryable && !o.Request.differsFrom(result.known)
-			return nil, before
 		}
+		if result.endsWaiting() {
+			return o.learn(result)
+		}
+	}
+}
+
+// learn returns what the flight of another call means for this one.
+func (o *order) learn(result landing) (*Invoice, error) {
+	switch {
+	case result.failed != nil:
+		return nil, o.guardFailed(result.failed)
+	case result.state == OrderCreated:
+		return o.replay(result.known)
+	default:
+		before := o.unknownBefore(result.known)
+		before.Retryable = result.retryable && !o.Request.differsFrom(result.known)
+		return nil, before
 	}
 }
 
@@ -144,7 +151,7 @@ func (o *order) observe(invoice *Invoice, err error) {
 	if err == nil {
 		o.ended.Replayed, o.ended.Others = invoice.Replayed, len(invoice.Others)
 	}
-	o.ended.Left, o.ended.Cut = o.flight.isUnattended()
+	o.ended.Left, o.ended.Cut = o.flight.leftOrCut()
 	o.observeEnd(err)
 }
 
@@ -313,28 +320,28 @@ func (o *order) asOrder(failure error) error {
 }
 
 // release has the guard record the outcome of the attempt, and returns the outcome of the order.
-func (o *order) release(guard OrderGuard, lease Lease, own error) (*Invoice, error) {
+func (o *order) release(guard OrderGuard, lease Lease, failure error) (*Invoice, error) {
 	o.flight.hasOutcome()
-	r := o.newRecord(own)
+	own := o.newRecord(failure)
 	result := &o.flight.result
-	*result = landingOf(&r)
+	*result = landingOf(&own)
 	known := lease.Known
-	switch has, err := o.end(guard, r); {
+	switch recorded, err := o.end(guard, own); {
 	case err != nil:
 		o.ended.GuardErr = sanitize(err, o.redactor)
 		if result.state == OrderFree {
 			*result = landingOf(known)
 		}
 		if !isFinal(err) {
-			o.flight.recordLater(o, guard, r)
+			o.flight.recordLater(o, guard, own)
 		}
 	default:
-		known, *result = &has, landingOf(&has)
-		if own == nil && r.Cause != "" {
-			o.ended.GuardErr = errors.New(r.Cause)
+		known, *result = &recorded, landingOf(&recorded)
+		if failure == nil && own.Cause != "" {
+			o.ended.GuardErr = errors.New(own.Cause)
 		}
 	}
-	invoice, err := o.settle(own, known, attempt.HasPassed(lease.Expires))
+	invoice, err := o.settle(failure, known, attempt.HasPassed(lease.Expires))
 	result.retryable = SafeToRetry(err)
 	return invoice, err
 }
@@ -352,25 +359,25 @@ func (o *order) end(guard OrderGuard, r OrderRecord) (OrderRecord, error) {
 // settle returns the outcome of the order by the outcome of the attempt, and by what the guard knows of the order; nil
 // for nothing. An attempt that sent nothing, or was refused, proves nothing about an earlier invoice, nor about another
 // one that was sent after its lease had passed. A known invoice ends all doubt.
-func (o *order) settle(own error, known *OrderRecord, leasePassed bool) (*Invoice, error) {
-	outcome := OutcomeOf(own)
+func (o *order) settle(failure error, known *OrderRecord, leasePassed bool) (*Invoice, error) {
+	outcome := OutcomeOf(failure)
 	isOpen := known != nil && known.Outcome == OutcomeUnknown
 	switch provesNothing := outcome == OutcomeNotSent || outcome == OutcomeRejected; {
-	case own == nil:
-		return o.own(known), nil
+	case failure == nil:
+		return o.createdInvoice(known), nil
 	case known != nil && known.Outcome == OutcomeSucceeded:
 		return o.replay(known)
 	case isOpen && outcome != OutcomeUnknown:
-		return nil, o.sentAgain(own, known)
+		return nil, o.sentAgain(failure, known)
 	case leasePassed && provesNothing:
-		return nil, o.guardError(fmt.Errorf("%w: %s", attempt.ErrExpired, oneLine(own)))
+		return nil, o.guardError(fmt.Errorf("%w: %s", attempt.ErrExpired, oneLine(failure)))
 	default:
-		return nil, own
+		return nil, failure
 	}
 }
 
-// own returns the invoice that this call has created.
-func (o *order) own(known *OrderRecord) *Invoice {
+// createdInvoice returns the invoice that this call has created, with what the guard knows of the order.
+func (o *order) createdInvoice(known *OrderRecord) *Invoice {
 	o.created.GuardErr = o.ended.GuardErr
 	if known != nil && known.Outcome == OutcomeSucceeded {
 		o.created.CreatedAt, o.created.Others = known.CreatedAt, cloneAll(known.Others)
@@ -379,17 +386,17 @@ func (o *order) own(known *OrderRecord) *Invoice {
 }
 
 // sentAgain is the error of a call that sent an order of unknown outcome again, and has not succeeded.
-func (o *order) sentAgain(own error, known *OrderRecord) *OutcomeUnknownError {
+func (o *order) sentAgain(failure error, known *OrderRecord) *OutcomeUnknownError {
 	e := o.unknownBefore(known)
-	e.Retryable = o.isRepeatable() && !o.Request.differsFrom(known) && o.isTemporary(own)
-	e.Cause = fmt.Errorf("sent again: %s; before: %s", oneLine(own), oneLine(e.Cause))
+	e.Retryable = o.isRepeatable() && !o.Request.differsFrom(known) && o.isTemporary(failure)
+	e.Cause = fmt.Errorf("sent again: %s; before: %s", oneLine(failure), oneLine(e.Cause))
 	return e
 }
 
 // isTemporary reports whether the same call could succeed later. It does not say whether that is safe.
 func (o *order) isTemporary(failure error) bool {
-	own, ok := failure.(callError)
-	return ok && own.decided().transient || o.isEnded() || o.next.Wait > 0
+	attempted, ok := failure.(callError)
+	return ok && attempted.decided().transient || o.isEnded() || o.next.Wait > 0
 }
 
 // replay returns the invoice that the order has, unless that is for another request.
