@@ -86,11 +86,8 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx := caller
 	if isWrite {
 		timeout = t.InvoiceTimeout
-		if HasPassed(template.Expires) {
-			return nil, &Error{Phase: Start, Unread: true, Err: ErrExpired}
-		}
-		if caller.Err() != nil {
-			return nil, &Error{Phase: Start, Unread: true, Err: context.Cause(caller)}
+		if err := template.tooLate(caller); err != nil {
+			return nil, &Error{Phase: Start, Unread: true, Err: err}
 		}
 		ctx = detached{caller}
 	}
@@ -104,13 +101,12 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		defer a.first.end()
 	case t.Pools == nil:
 		ctx = a.first.watched(ctx)
-	default:
+	default: // a middleware, whose exchanges Pools.RoundTrip traces
 		ctx = context.WithValue(ctx, attemptKey{}, a)
 	}
 	req = req.WithContext(ctx)
 	if isWrite {
-		a.body.expires, a.body.caller, a.body.begin = template.Expires, caller, template.Begin
-		a.body.text.Reset(template.Bytes)
+		a.body.load(template, caller)
 		req.Body = &a.body
 		defer a.body.Stop()
 		defer context.AfterFunc(caller, func() { a.callerEnded(ctx, caller) })()
@@ -123,22 +119,15 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, a.failure(ctx, err, unread)
 	}
-	result := &Result{Unread: unread}
-	switch {
-	case a.early.Load():
-		result.Ambiguous = errEarly
-	case a.twice.Load() || a.sent.Load() && asksForToken(resp.StatusCode): // the last one was not answered so
-		result.Ambiguous = errSentTwice
-	case isWrite && resp.Request != nil && resp.Request.Response != nil: // an http.Client notes the redirect there
-		result.Ambiguous = errFollowed
-	}
-	t.read(ctx, a, resp, result, isWrite)
+	result := &Result{Unread: unread, Ambiguous: a.ambiguity(resp)}
+	t.read(ctx, a, resp, result)
 	if e := a.last.Load(); e != nil {
 		e.answered(ctx, result.Err)
 	}
 	return resp, nil
 }
 
+// send sends the request on the first exchange, or has Next send it.
 func (t *Transport) send(a *attempt, req *http.Request) (*http.Response, error) {
 	if t.Next == nil {
 		return a.first.send(t.Pools, req)
@@ -147,13 +136,13 @@ func (t *Transport) send(a *attempt, req *http.Request) (*http.Response, error) 
 }
 
 // read reads the body of a response into memory, and puts the result in its place.
-func (t *Transport) read(ctx context.Context, a *attempt, resp *http.Response, result *Result, isWrite bool) {
+func (t *Transport) read(ctx context.Context, a *attempt, resp *http.Response, result *Result) {
 	body := resp.Body
 	if body == nil {
 		body = http.NoBody
 	}
 	defer func() { _ = body.Close() }()
-	if !isWrite && t.IsTransient(resp.StatusCode) {
+	if !a.isWrite && t.IsTransient(resp.StatusCode) {
 		defer time.AfterFunc(unneededBodyTime, a.cancel).Stop()
 	}
 	limit := t.MaxBody
@@ -221,20 +210,37 @@ func (a *attempt) isCancelled(ctx context.Context) bool {
 	return errors.Is(ctx.Err(), context.Canceled)
 }
 
+// ambiguity returns why a response may not answer the write; nil for no reason.
+//
+// A 401 or 407 of the last exchange resets sent. If sent is set beside such a status, another exchange got that, or
+// the middleware made it up: it says nothing about the last one.
+func (a *attempt) ambiguity(resp *http.Response) error {
+	switch {
+	case a.early.Load():
+		return errEarly
+	case a.twice.Load() || a.sent.Load() && asksForToken(resp.StatusCode):
+		return errSentTwice
+	case a.isWrite && resp.Request != nil && resp.Request.Response != nil: // an http.Client notes a redirect there
+		return errFollowed
+	default:
+		return nil
+	}
+}
+
 // failure returns the error of an attempt without a response.
 //
 // Only the latch proves that a write was not sent. GOAWAY and REFUSED_STREAM of HTTP/2 do not, although RFC 9113,
 // section 8.7, says that such a stream was not processed. HAProxy sends REFUSED_STREAM when the server behind it
-// closes its connection without a response, also after that server has processed the request. The nghttp2 of Node
-// hands on streams that a GOAWAY excludes which it has queued and not yet sent.
+// closes its connection without a response, also after that server has processed the request. While a GOAWAY waits to
+// be sent, the nghttp2 of Node still processes streams that the GOAWAY excludes.
 func (a *attempt) failure(ctx context.Context, err error, unread bool) *Error {
 	return &Error{Phase: a.reached(), Unread: unread, Err: unencrypted(a.causeOr(ctx, err))}
 }
 
-// causeOr returns why the attempt was ended if we have ended it, else err.
+// causeOr returns why this package has ended the attempt, or err if it has not.
 func (a *attempt) causeOr(ctx context.Context, err error) error {
-	if cause, own := context.Cause(ctx).(Timeout); own {
-		return cause
+	if timeout, isTimeout := context.Cause(ctx).(Timeout); isTimeout {
+		return timeout
 	}
 	if why := a.ended.Load(); why != nil {
 		return *why

@@ -27,6 +27,17 @@ func (t *Template) Read([]byte) (int, error) { return 0, errSealed }
 // Close does nothing.
 func (t *Template) Close() error { return nil }
 
+// tooLate returns why no attempt begins any more, or nil.
+func (t *Template) tooLate(caller context.Context) error {
+	if HasPassed(t.Expires) {
+		return ErrExpired
+	}
+	if caller.Err() != nil {
+		return context.Cause(caller)
+	}
+	return nil
+}
+
 // A state of a Body: fresh, read and stopped, or fresh and sealed.
 type state int
 
@@ -50,6 +61,12 @@ type Body struct {
 	mu    sync.Mutex
 	state state
 	text  bytes.Reader
+}
+
+// load makes a fresh Body that of an attempt for a caller.
+func (b *Body) load(t *Template, caller context.Context) {
+	b.expires, b.caller, b.begin = t.Expires, caller, t.Begin
+	b.text.Reset(t.Bytes)
 }
 
 // Read implements [io.Reader]. It marks the body as read before it returns a byte.
