@@ -213,6 +213,7 @@ func (f *flight) callerEnded() *leave {
 	defer f.flights.mu.Unlock()
 	switch f.stage {
 	case asking, busy:
+		f.cut(context.Cause(f.caller))
 		return &leave{caller: f.caller, isBusy: f.stage == busy}
 	case granted:
 		f.cut(context.Cause(f.caller))

@@ -563,6 +563,38 @@ func TestFlight_beginOutlasts(t *testing.T) {
 	}
 }
 
+// A usedContext is the context of another request once the call has returned, as the contexts of some frameworks are.
+type usedContext struct {
+	context.Context
+	isUsedAgain atomic.Bool
+}
+
+func (c *usedContext) Err() error {
+	if c.isUsedAgain.Load() {
+		return nil
+	}
+	return c.Context.Err()
+}
+
+// A call that has left before the guard granted the order sends nothing, whatever becomes of its context.
+func TestFlight_contextUsedAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		guard := &flightGuard{begin: func(ctx context.Context) error { return sleep(ctx, 5*time.Second) }}
+		c := newClient(t, "http://localhost", gateway.WithOrderGuard(guard), neverSends())
+		bounded, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		ctx := &usedContext{Context: bounded}
+		_, err := c.CreateInvoice(ctx, order("A-17"))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		ctx.isUsedAgain.Store(true)
+		time.Sleep(10 * time.Second)
+		status, _ := guard.Order(t.Context(), "", "A-17")
+		assert.Equal(t, gateway.OrderFree, status.State)
+		require.NoError(t, c.Shutdown(t.Context()))
+	})
+}
+
 // A panic, or a Goexit, of the caller's code reaches the caller that waits; if the caller has left, a panic is logged. What
 // a response has proved is recorded first. A panic of a decoder is an error of the decoder.
 func TestFlight_panics(t *testing.T) {
