@@ -83,6 +83,7 @@ type call struct {
 	follow   func() context.Context // returns the context that bounds the call from now on; nil if it stays
 	expires  time.Time              // no write begins after this; zero for never
 
+	template     *attempt.Template    // of the body of a write; nil for a read
 	library      retryablehttp.Client // makes the attempts
 	started      time.Time            // when the call began
 	attempts     int                  // how many attempts began
@@ -332,7 +333,8 @@ func (c *call) newHTTPRequest() *http.Request {
 	if c.write != nil {
 		text := c.write.encode(c.key.Reveal())
 		req.Method, req.ContentLength = http.MethodPost, int64(len(text))
-		req.Body = &attempt.Template{Bytes: text, Expires: c.expires, Begin: c.mayBegin}
+		c.template = &attempt.Template{Bytes: text, Expires: c.expires, Begin: c.mayBegin}
+		req.Body = c.template
 	}
 	return req
 }

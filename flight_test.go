@@ -608,6 +608,7 @@ func TestFlight_panics(t *testing.T) {
 		{"Start", false, free},
 		{"key source", false, free},
 		{"Begin of the guard", false, free},
+		{"middleware, before it sends", false, free},
 		{"middleware", true, open},
 		{"decoder", true, created},
 		{"Attempt", true, created},
@@ -663,6 +664,7 @@ func testPanic(t *testing.T, where, how, caller string, want gateway.OrderState)
 			End:     func(context.Context, gateway.Call) { _ = at("End") },
 		}),
 		over(func(req *http.Request) (*http.Response, error) {
+			_ = at("middleware, before it sends")
 			drain(req)
 			_ = at("middleware")
 			return reply(200, enveloped(invoiceJSON)), nil

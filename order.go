@@ -278,7 +278,7 @@ func (o *order) sendWith(guard OrderGuard, lease Lease) (invoice *Invoice, err e
 	isAborted := true
 	defer func() {
 		if isAborted {
-			err = o.failed()
+			err = o.proved()
 		}
 		invoice, err = o.release(guard, lease, err)
 	}()
@@ -317,6 +317,15 @@ func (o *order) asOrder(failure error) error {
 		return o.outcomeUnknown(failure)
 	}
 	return failure
+}
+
+// proved returns what the attempts have proved before a panic.
+func (o *order) proved() error {
+	if o.failure == errAborted && o.template.Unread {
+		o.response.sent = sentNothing
+		o.failure = o.transportError(PhaseStart, errAborted, false)
+	}
+	return o.failed()
 }
 
 // release has the guard record the outcome of the attempt, and returns the outcome of the order.

@@ -108,7 +108,10 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if isWrite {
 		a.body.load(template, caller)
 		req.Body = &a.body
-		defer a.body.Stop()
+		defer func() {
+			a.body.Stop()
+			template.Unread = a.body.Seal()
+		}()
 		defer context.AfterFunc(caller, func() { a.callerEnded(ctx, caller) })()
 	}
 	resp, err := t.send(a, req)

@@ -19,6 +19,9 @@ type Template struct {
 	// With Begin, an attempt ends at once with its context, before the first read and after it. Without Begin,
 	// cancelling does not end it after the first read, and a deadline does.
 	Begin func() bool
+
+	// Unread is set when an attempt has ended, also by a panic: nothing of its [Body] was read, nor will be.
+	Unread bool
 }
 
 // Read implements [io.Reader].
