@@ -543,8 +543,8 @@ func OutcomeOf(err error) Outcome {
 
 // SafeToRetry reports whether the same call may be made again: it cannot double an invoice, and it
 // may succeed. It is false for nil and for an error that is not of this package. It is false after the
-// context of the call has ended, unless the call was asking the [OrderGuard] or has [WithIdempotentOrders].
-// Joined errors are safe to retry if each of them is.
+// context of the call has ended, unless the invoice is still being sent, see [ErrStillSending], or the call was asking
+// the [OrderGuard] or has [WithIdempotentOrders]. Joined errors are safe to retry if each of them is.
 //
 // This holds as long as no proxy delivers a POST twice, the promise of [WithIdempotentOrders] is true, and the
 // [OrderGuard] remembers the order: a queue that survives a restart needs a guard that does.
