@@ -319,23 +319,28 @@ func TestFlight_recordsLater(t *testing.T) {
 				return nil
 			}
 			c := newClient(t, "http://localhost", gateway.WithOrderGuard(guard), over(tt.trip), muted())
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
+			defer cancel()
 			got, err := c.CreateInvoice(t.Context(), order("A-17"))
 			if assertInvariants(t, got, err); err == nil {
 				assert.ErrorContains(t, got.GuardErr, strings.TrimPrefix(tt.fails.Error(), "gateway: "))
-				again, err := c.CreateInvoice(t.Context(), order("A-17"))
+				again, err := c.CreateInvoice(ctx, order("A-17"))
 				if errors.Is(tt.fails, errLocked) {
 					require.NoError(t, err, "the client knows the invoice, if not the guard")
 					assert.True(t, again.Replayed)
 				}
 			} else {
-				_, err := c.CreateInvoice(t.Context(), order("A-17"))
+				_, err := c.CreateInvoice(ctx, order("A-17"))
 				assert.Equal(t, tt.locked < time.Minute, gateway.OutcomeOf(err) == rejected, "nothing is sent until it is recorded: %v", err)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
-			defer cancel()
 			if tt.shutsDown {
 				ctx, cancel = context.WithTimeout(ctx, time.Second)
 				defer cancel()
+			} else {
+				time.Sleep(time.Until(begun.Add(tt.locked + 15*time.Second)))
+				synctest.Wait()
+				status, _ := guard.Order(t.Context(), "", "A-17")
+				assert.Equal(t, tt.want, status.State, "after the longest pause")
 			}
 			assert.Equal(t, tt.shutsDown, c.Shutdown(ctx) != nil)
 			synctest.Wait()
