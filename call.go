@@ -604,10 +604,11 @@ func (c *call) readError(tree *doc.Doc, resp *http.Response, text []byte, lost e
 	return e, failure
 }
 
-// hasJSON reports whether a text begins or ends as JSON. The warnings of a program may stand before it.
+// hasJSON reports whether a text begins or ends as JSON, or may be JSON in another encoding, such as UTF-16 or gzip.
+// The warnings of a program may stand before it.
 func hasJSON(text []byte) bool {
 	text = bytes.TrimSpace(text)
-	return bytes.HasPrefix(text, []byte(`"`)) || len(text) > 0 &&
+	return bytes.HasPrefix(text, []byte(`"`)) || bytes.IndexByte(text, 0) >= 0 || len(text) > 0 &&
 		(strings.IndexByte("{[", text[0]) >= 0 || strings.IndexByte("}]", text[len(text)-1]) >= 0)
 }
 

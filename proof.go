@@ -8,8 +8,11 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/cryptogw/gateway/internal/doc"
 	"github.com/cryptogw/gateway/internal/endpoint"
+	"github.com/cryptogw/gateway/internal/money"
 )
 
 // This file decides what a response to the request for an invoice proves: docs/interface.md, I-173 and I-128. Evidence
@@ -23,7 +26,7 @@ func (e envelope) provesInvoice(status int, orderID string, isDecoded bool) bool
 		return false
 	case isDecoded:
 		return true
-	case e.check() != nil || record.Kind() == 'f' || e.reportsFailure():
+	case e.check() != nil || claimOfWord(record, true) == failed || e.reportsFailure():
 		return false
 	case e.success:
 		return !reportsFailure(record) || e.hasInvoice(record, orderID)
@@ -62,14 +65,20 @@ func (c *call) asksElsewhere(resp *http.Response) (base string, isElsewhere bool
 // mayHaveInvoice reports whether the body of an error response may have an invoice, or contradicts its status. Another
 // is the message of [WithSuccessMessage].
 func (e envelope) mayHaveInvoice(text []byte, another, orderID string) bool {
-	return e.isTwice || hasMessage(text, another) || doubts{another, orderID}.about(e.body, place{})
+	return e.isTwice || hasMessage(text, another) || (&doubts{message: another, orderID: orderID}).about(e.body, place{})
 }
 
 // doubts find what makes an error response doubtful.
-type doubts struct{ message, orderID string }
+type doubts struct {
+	message, orderID string
+	texts            int // how many texts were read as JSON
+}
+
+// maxTexts is how many texts of an error response are read as JSON; one with more is doubtful.
+const maxTexts = 1_000
 
 // about reports whether a value makes the response doubtful, or one that it contains.
-func (d doubts) about(n doc.Node, in place) bool {
+func (d *doubts) about(n doc.Node, in place) bool {
 	own := plainName(n)
 	name := cmp.Or(own, in.name) // an element has the name of its array
 	switch claimed := claimOf(own, n); {
@@ -79,7 +88,7 @@ func (d doubts) about(n doc.Node, in place) bool {
 		return true
 	case name == "object" && isPayment(strings.ToLower(n.Text())):
 		return true
-	case d.isOfInvoice(n, name, in):
+	case d.isOfInvoice(n, name, in), d.aboutJSON(n, name):
 		return true
 	case own == "" && n.Kind() == '[':
 		name = "items" // nobody names the cells of a table, and what a body is a list of
@@ -93,9 +102,23 @@ func (d doubts) about(n doc.Node, in place) bool {
 	return false
 }
 
+// aboutJSON reports whether a text is JSON that makes the response doubtful.
+func (d *doubts) aboutJSON(n doc.Node, name string) bool {
+	text := n.Text()
+	if !strings.HasPrefix(text, "{") || !strings.HasSuffix(text, "}") {
+		return false
+	}
+	if d.texts++; d.texts > maxTexts {
+		return true
+	}
+	var inner doc.Doc
+	wrong := inner.Parse([]byte(text), n.Keys(), doc.MaxUndocumented, jsontext.AllowDuplicateNames(true))
+	return wrong == nil && d.about(inner.Root(), place{name: name})
+}
+
 // isOfInvoice reports whether a value may be of an invoice, by its name and place, or repeats the order's identifier in
 // a record.
-func (d doubts) isOfInvoice(n doc.Node, name string, in place) bool {
+func (d *doubts) isOfInvoice(n doc.Node, name string, in place) bool {
 	text, what := n.Scalar(), meaningOf(name, in.name)
 	switch isTold := tells(n, d.orderID); {
 	case in.isInput:
@@ -105,6 +128,8 @@ func (d doubts) isOfInvoice(n doc.Node, name string, in place) bool {
 	case !isTold:
 		return false
 	case what == ofInvoice, in.isRecord && what > other, isRecord(name) && isIdentifier(text):
+		return true
+	case n.Kind() == '0' && (name == "invoice" || name == "payment"): // its number
 		return true
 	default:
 		return hasDigit(text) && (what == ofThing || what == identifier && !in.isError)
@@ -158,7 +183,7 @@ func reportsFailure(record doc.Node) bool {
 func isFailure(n doc.Node) bool {
 	name := plainName(n)
 	switch name {
-	case "error", "errors", "errorcode", "errormessage", "haserror", "iserror":
+	case "error", "errors", "errorcode", "errormessage", "haserror", "haserrors", "iserror":
 		return holdsError(n)
 	}
 	said := claimOf(name, n)
@@ -181,11 +206,11 @@ func (e envelope) saysNo() bool {
 // claimOf reads what a member with this plain name says.
 func claimOf(name string, n doc.Node) claim {
 	switch name {
-	case "success", "ok", "issuccess":
+	case "success", "ok", "issuccess", "succeeded", "successful", "issuccessful":
 		return claimOfWord(n, true)
-	case "state", "type":
+	case "state", "type", "result":
 		return claimOfWord(n, false)
-	case "created": // false tells of a repeated order
+	case "created", "invoicecreated": // false tells of a repeated order
 		if n.Kind() == 't' {
 			return succeeded
 		}
@@ -204,7 +229,7 @@ func claimOf(name string, n doc.Node) claim {
 
 var (
 	yesWords = [...]string{"true", "yes", "ok", "success", "succeeded", "successful", "created"}
-	noWords  = [...]string{"false", "no", "error", "fail", "failed", "failure"}
+	noWords  = [...]string{"false", "no", "error", "fail", "failed", "failure", "rejected", "declined", "denied"}
 )
 
 // claimOfWord reads a boolean, or a word that stands for one. With digits, 1 and 0 do so too.
@@ -219,9 +244,10 @@ func claimOfWord(n doc.Node, digits bool) claim {
 	}
 }
 
-// claimOfStatus reads a status of HTTP.
+// claimOfStatus reads a status of HTTP, with its reason or without, as in 409 CONFLICT.
 func claimOfStatus(n doc.Node) claim {
-	amount, _ := n.Amount() // zero for what is no number
+	digits, _, _ := strings.Cut(n.Scalar(), " ")
+	amount, _ := money.Parse([]byte(digits)) // zero for what is no number
 	switch status := amount.IntPart(); {
 	case status >= 200 && status < 300:
 		return succeeded
@@ -249,6 +275,11 @@ func holdsError(n doc.Node) bool {
 		}
 	}
 	return false
+}
+
+// isNone reports whether a text stands for no value, as programs write it.
+func isNone(text string) bool {
+	return isZeros(text) || slices.Contains([]string{"null", "none", "undefined", "nan", "n/a"}, strings.ToLower(text))
 }
 
 // isZeros reports whether a text is empty, or a number, a code or a UUID of zeros.
@@ -318,7 +349,7 @@ func hasDigit(text string) bool { return strings.ContainsAny(text, "0123456789")
 // the order's own identifier. A text with a space is a sentence.
 func tells(n doc.Node, orderID string) bool {
 	text := n.Scalar()
-	return !isZeros(text) && !strings.ContainsFunc(text, unicode.IsSpace) && !endpoint.SameID(text, orderID)
+	return !isNone(text) && !strings.ContainsFunc(text, unicode.IsSpace) && !endpoint.SameID(text, orderID)
 }
 
 // The words of names.
@@ -359,6 +390,10 @@ func meaningOf(name, recordName string) meaning {
 		return other
 	case "url", "uri", "link":
 		name = recordName + name
+	case "href":
+		name = recordName + "url"
+	case "reference", "ref", "number":
+		return perhaps
 	case "address", "walletaddress", "cryptoaddress":
 		return ofInvoice
 	}

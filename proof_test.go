@@ -66,6 +66,7 @@ func TestClient_CreateInvoice_names(t *testing.T) {
 			checkout_code depositTag wallet qr token`},
 		{400, `{"message":"No.","NAME":"x7abcd"}`, unknown, `
 			result data payload response invoice Payments order transaction charges checkout receipt deposit items newInvoice`},
+		{401, "{\x00\"\x00NAME\x00\"\x00:\x009\x00}\x00", unknown, "invoiceId"},
 		{400, `{"message":"No.","NAME":{"reference_url":"x7"}}`, unknown, `
 			result results data payload response invoices payment orders transactions charge checkout receipt deposit address
 			item invoice_draft my-payment`},
