@@ -81,13 +81,17 @@ func TestEnvelope_lenient(t *testing.T) {
 		{"meta is an array", `{"meta":[],`, "}", "", "[]", false},
 		{"meta is missing", `{"message":"Operation was successful.",`, "}", "Operation was successful.", "", false},
 		{"meta is full", `{"meta":{"page":1,"more": {"a":[]}},`, "}", "", `{"page":1,"more": {"a":[]}}`, true},
-		{"meta has 64 KiB", `{"meta":"` + strings.Repeat("x", 64<<10-2) + `",`, "}", "",
-			`"` + strings.Repeat("x", 64<<10-2) + `"`, true},
+		{
+			"meta has 64 KiB", `{"meta":"` + strings.Repeat("x", 64<<10-2) + `",`, "}", "",
+			`"` + strings.Repeat("x", 64<<10-2) + `"`, true,
+		},
 		{"meta has more", `{"meta":"` + strings.Repeat("x", 64<<10-1) + `",`, "}", "", "", true},
 		{"the message is a number", `{"message":1,`, "}", "", "", false},
 		{"the message is an object", `{"message":{"en":"x"},`, "}", "", "", false},
-		{"the message has 1 KiB", `{"message":"` + strings.Repeat("x", 1<<10) + `",`, "}", strings.Repeat("x", 1<<10), "",
-			false},
+		{
+			"the message has 1 KiB", `{"message":"` + strings.Repeat("x", 1<<10) + `",`, "}", strings.Repeat("x", 1<<10), "",
+			false,
+		},
 		{"the message has 1 MB", `{"message":"` + long + `",`, "}", long[:1<<10], "", false},
 		{"the message is cut between characters", `{"message":"x` + long + `",`, "}", "x" + long[:1<<10-2], "", false},
 		{"the message comes last", "{", `,"message":"a\u0062c"}`, "abc", "", false},
@@ -147,14 +151,17 @@ func TestEnvelope_character(t *testing.T) {
 			var drift []gateway.Drift
 			c := cannedClient(t, s.status, strings.Replace(s.body(), `"meta":{}`, `"meta":{},"note":"`+bad+`"`, 1),
 				gateway.WithObserver(gateway.Observer{Drift: func(_ context.Context,
-					d gateway.Drift) {
+					d gateway.Drift,
+				) {
 					drift = append(drift, d)
 				}}))
 			_, err := s.call(t.Context(), c)
 			require.NoError(t, err)
 			assert.Equal(t, []gateway.Drift{
-				{Operation: s.op, Pointer: "/note", Kind: gateway.DriftUnexpectedValue,
-					Reason: "has a character that is not Unicode"},
+				{
+					Operation: s.op, Pointer: "/note", Kind: gateway.DriftUnexpectedValue,
+					Reason: "has a character that is not Unicode",
+				},
 				{Operation: s.op, Pointer: "/note", Kind: gateway.DriftUnknownField},
 			}, drift)
 		}
@@ -234,8 +241,10 @@ func (g *guardOfRecords) End(ctx context.Context, o gateway.Order, r gateway.Ord
 // However a peer writes the key, nothing that a call returns, reports, logs or records shows it.
 func TestEnvelope_keyEscaped(t *testing.T) {
 	t.Parallel()
-	for _, key := range []string{"sk_live_51H8xQ2eZvKYlo2C", "q83vEjRWeJC0r/+8kg==", "k&e<y>'a\"b\\c d/e",
-		"a%2Fb%41cd&lt;12", "20261128"} {
+	for _, key := range []string{
+		"sk_live_51H8xQ2eZvKYlo2C", "q83vEjRWeJC0r/+8kg==", "k&e<y>'a\"b\\c d/e",
+		"a%2Fb%41cd&lt;12", "20261128",
+	} {
 		forEach(t, key, func(t *testing.T, s subject) {
 			for i, spelled := range invariant.InJSON(key) {
 				for _, tt := range []struct {
@@ -307,16 +316,24 @@ func TestEnvelope_refusedWithSuccess(t *testing.T) {
 		name, body, message, meta string
 		is                        []error
 	}{
-		{"an empty array where a record is expected, whatever the message", enveloped("[]"), "Operation was successful.",
-			"{}", nil},
+		{
+			"an empty array where a record is expected, whatever the message", enveloped("[]"), "Operation was successful.",
+			"{}", nil,
+		},
 		{"an empty array with another message", refused("Coin is not supported"), "Coin is not supported", "{}", nil},
 		{"an empty array without a message", `{"result":[]}`, "", "", nil},
-		{"null with another message", `{"message":"` + missing + `","meta":{},"result":null}`, missing, "{}",
-			[]error{gateway.ErrMissingAPIKey}},
-		{"null before another message", `{"result":null,"message":"` + missing + `"}`, missing, "",
-			[]error{gateway.ErrMissingAPIKey}},
-		{"another message alone", `{"message":"` + missing + `","meta":` + meta + `}`, missing, meta,
-			[]error{gateway.ErrMissingAPIKey}},
+		{
+			"null with another message", `{"message":"` + missing + `","meta":{},"result":null}`, missing, "{}",
+			[]error{gateway.ErrMissingAPIKey},
+		},
+		{
+			"null before another message", `{"result":null,"message":"` + missing + `"}`, missing, "",
+			[]error{gateway.ErrMissingAPIKey},
+		},
+		{
+			"another message alone", `{"message":"` + missing + `","meta":` + meta + `}`, missing, meta,
+			[]error{gateway.ErrMissingAPIKey},
+		},
 	} {
 		forEach(t, tt.name, func(t *testing.T, s subject) {
 			got, err := s.call(t.Context(), cannedClient(t, s.status, tt.body))

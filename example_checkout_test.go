@@ -35,7 +35,7 @@ func (s *shop) pay(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	invoice, err := s.client.CreateInvoice(ctx, gateway.InvoiceRequest{OrderID: id, Price: price, Amount: price})
 	conflict, isConflict := errors.AsType[*gateway.OrderConflictError](err)
-	if isConflict && !slices.Contains(conflict.Differs, "price") {
+	if isConflict && !slices.Contains(conflict.Differs, "price") && !slices.Contains(conflict.Differs, "baseCurrency") {
 		invoice, err = conflict.Invoice, nil // the order has this one
 	}
 	switch outcome := gateway.OutcomeOf(err); {
@@ -63,7 +63,7 @@ func (s *shop) pay(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// isOurs reports whether a refusal is about the shop's key or base URL, and not about the order.
+// isOurs reports whether a rejected invoice is the fault of the shop's key or base URL, and not of the order.
 func isOurs(err error) bool {
 	refusal, ok := errors.AsType[*gateway.APIError](err)
 	return errors.Is(err, gateway.ErrRedirect) ||

@@ -172,8 +172,10 @@ func TestNode(t *testing.T) {
 	root := parsed(t, " { \"a\" : 1 ,\n"+`"\u0062":"x\n" , "c/d": { "e":[ true , [ ] ]} , "":null, "s":"2e1" } `)
 	var lines []string
 	for n := range root.All() {
-		lines = append(lines, strings.Join([]string{n.Pointer(), n.Name(), n.Kind().String(), string(n.Raw()), n.Text(),
-			n.Scalar()}, "|"))
+		lines = append(lines, strings.Join([]string{
+			n.Pointer(), n.Name(), n.Kind().String(), string(n.Raw()), n.Text(),
+			n.Scalar(),
+		}, "|"))
 	}
 	assert.Equal(t, []string{
 		`||{|` + string(root.Raw()) + "||",

@@ -36,14 +36,18 @@ func TestDoc_Notes(t *testing.T) {
 			`"8EE74576-0BCF-4BFA-9C0C-DE1A8CC8FA6B"`), `"id":"p-1"`, `"id":"8ee74576-0bcf-4bfa-9c0c-de1a8cc8fa6b"`) + "]", nil},
 		{"an amount as a number", "[" + wholeJSON() + "," + wholeWith("price", "2.5") + "," + wholeWith("price", "2.5") +
 			"]", []string{"unexpected /1/price"}}, // I-54
-		{"times that cannot be read", "[" + wholeWith("at", `"soon"`) + "," + wholeWith("at", `null`) + "]",
-			[]string{`lacking /0/at: "soon" is not a time`}}, // I-53
+		{
+			"times that cannot be read", "[" + wholeWith("at", `"soon"`) + "," + wholeWith("at", `null`) + "]",
+			[]string{`lacking /0/at: "soon" is not a time`},
+		}, // I-53
 		{"a time that is null", "[" + wholeWith("at", `null`) + "]", []string{`lacking /0/at: is not a time`}},
-		{"skipped records", "[1," + wholeJSON() + `,2,` + wholeWith("price", `"-"`) + "," + wholeWith("price", `null`) + "]",
+		{
+			"skipped records", "[1," + wholeJSON() + `,2,` + wholeWith("price", `"-"`) + "," + wholeWith("price", `null`) + "]",
 			[]string{
 				"skipped /0: 1 is a number, not an object", "again skipped /2: 2 is a number, not an object",
 				`skipped /3/price: "-" is not a decimal number`, "again skipped /4/price: is null, not an amount",
-			}},
+			},
+		},
 		{"a difference in a record that is skipped", "[" + wholeJSON() + "," +
 			strings.Replace(wholeWith("open", `2`), `"id":`, `"x":1,"id":`, 1) + "]", []string{
 			"unknown field /1/x", "skipped /1/open: 2 is a number, not a boolean",

@@ -51,8 +51,10 @@ func TestRecord_wrong(t *testing.T) {
 	tests := []struct{ name, text, pointer, reason string }{
 		{"an amount that is null", wholeWith("price", `null`), "/price", "is null, not an amount"},
 		{"a record that is null", wholeWith("part", `null`), "/part", "is null, not an object"},
-		{"a record that is an array of one", wholeWith("part", `[{"id":"p-1","price":1}]`), "/part",
-			"is an array, not an object"},
+		{
+			"a record that is an array of one", wholeWith("part", `[{"id":"p-1","price":1}]`), "/part",
+			"is an array, not an object",
+		},
 		{"a value within a record", wholeWith("part", `{"id":"","price":1}`), "/part/id", "is empty"},
 		{"a missing member within a record", wholeWith("part", `{"id":"p-1"}`), "/part/price", "is missing"},
 		{"a name in upper case", strings.Replace(wholeJSON(), `"state"`, `"STATE"`, 1), "/state", "is missing"},
@@ -62,8 +64,10 @@ func TestRecord_wrong(t *testing.T) {
 	}
 	for _, m := range wholeMembers() {
 		if m.name != "at" {
-			tests = append(tests, struct{ name, text, pointer, reason string }{"no " + m.name, wholeWith(m.name, ""),
-				"/" + m.name, "is missing"})
+			tests = append(tests, struct{ name, text, pointer, reason string }{
+				"no " + m.name, wholeWith(m.name, ""),
+				"/" + m.name, "is missing",
+			})
 		}
 	}
 	for _, tt := range tests {
@@ -105,8 +109,10 @@ func TestRecord_Many(t *testing.T) {
 	t.Parallel()
 	r := doc.RecordOf[box[int]]()
 	bad := "[" + strings.Repeat(`{"v":1},`, 17) + `{"v":"x"}` + strings.Repeat(`,{"v":1}`, 82) + "]"
-	for text, want := range map[string][]box[int]{`[{"v":3},{"v":1}]`: {{3}, {1}}, `[ ]`: {},
-		bad: slices.Repeat([]box[int]{{1}}, 99)} {
+	for text, want := range map[string][]box[int]{
+		`[{"v":3},{"v":1}]`: {{3}, {1}}, `[ ]`: {},
+		bad: slices.Repeat([]box[int]{{1}}, 99),
+	} {
 		for _, read := range []func(doc.Node) ([]box[int], *doc.Error){r.Many, r.OneOrMany} {
 			got, wrong := read(parsed(t, text))
 			require.Nil(t, wrong)
@@ -158,25 +164,45 @@ func TestRecord_missing(t *testing.T) {
 		{"nothing", "", "", nil, nil},
 		{"a null", `"count":2`, `"count":null`, []string{"count"}, []string{"lacking /1/count: is null, not a number"}},
 		{"a missing one", `"count":2,`, ``, []string{"count"}, []string{"lacking /1/count: is missing"}},
-		{"an amount that is none", `"1.5"`, `"Infinity"`, []string{"fee"},
-			[]string{`lacking /1/fee: "Infinity" is not a decimal number`}},
+		{
+			"an amount that is none", `"1.5"`, `"Infinity"`,
+			[]string{"fee"},
+			[]string{`lacking /1/fee: "Infinity" is not a decimal number`},
+		},
 		{"an empty amount", `"1.5"`, `""`, []string{"fee"}, []string{`lacking /1/fee: "" is empty`}},
-		{"a boolean that is none", `true`, `"yes"`, []string{"open"},
-			[]string{`lacking /1/open: "yes" is text, not a boolean`}},
+		{
+			"a boolean that is none", `true`, `"yes"`,
+			[]string{"open"},
+			[]string{`lacking /1/open: "yes" is text, not a boolean`},
+		},
 		{"an empty reference", `"partId":"p"`, `"partId":""`, []string{"partId"}, []string{`lacking /1/partId: "" is empty`}},
-		{"a reference that is null", `"partId":"p"`, `"partId":null`, []string{"partId"},
-			[]string{"lacking /1/partId: is null, not text"}},
-		{"what it refers to", `"id":"p"`, `"id":null`, []string{"part.id"},
-			[]string{"lacking /1/part/id: is null, not text"}},
-		{"within a record", `"name":"n"`, `"name":[]`, []string{"part.name"},
-			[]string{"lacking /1/part/name: is an array, not text"}},
+		{
+			"a reference that is null", `"partId":"p"`, `"partId":null`,
+			[]string{"partId"},
+			[]string{"lacking /1/partId: is null, not text"},
+		},
+		{
+			"what it refers to", `"id":"p"`, `"id":null`,
+			[]string{"part.id"},
+			[]string{"lacking /1/part/id: is null, not text"},
+		},
+		{
+			"within a record", `"name":"n"`, `"name":[]`,
+			[]string{"part.name"},
+			[]string{"lacking /1/part/name: is an array, not text"},
+		},
 		{"missing within a record", `,"name":"n"`, ``, []string{"part.name"}, []string{"lacking /1/part/name: is missing"}},
-		{"two", `2,"open":true,"partId":"p","at":"2024-01-02T03:04:05Z"`, `null,"open":true,"partId":"p"`,
+		{
+			"two", `2,"open":true,"partId":"p","at":"2024-01-02T03:04:05Z"`, `null,"open":true,"partId":"p"`,
 			[]string{"at", "count"},
-			[]string{"lacking /1/count: is null, not a number"}},
+			[]string{"lacking /1/count: is null, not a number"},
+		},
 		{"a time that may be missing", `"at":"2024-01-02T03:04:05Z",`, ``, []string{"at"}, nil},
-		{"a time that cannot be read", `"2024-01-02T03:04:05Z"`, `7`, []string{"at"},
-			[]string{"lacking /1/at: 7 is not a time"}},
+		{
+			"a time that cannot be read", `"2024-01-02T03:04:05Z"`, `7`,
+			[]string{"at"},
+			[]string{"lacking /1/at: 7 is not a time"},
+		},
 		{"an own list", `"count":2`, `"count":2,"missing":["id"]`, nil, []string{"unknown field /1/missing"}},
 	} {
 		text := strings.Replace(good, tt.old, tt.new, 1)

@@ -81,8 +81,10 @@ func TestRecord_bool(t *testing.T) {
 		require.Nil(t, wrong)
 		assert.Equal(t, []string{"unexpected /0/v"}, notes(n.Doc()))
 	}
-	for text, reason := range map[string]string{`"true"`: "is text, not a boolean", `2`: "is a number, not a boolean",
-		`"01"`: "is text, not a boolean", `null`: "is null, not a boolean"} {
+	for text, reason := range map[string]string{
+		`"true"`: "is text, not a boolean", `2`: "is a number, not a boolean",
+		`"01"`: "is text, not a boolean", `null`: "is null, not a boolean",
+	} {
 		assertRejects[bool](t, "true", text, reason)
 	}
 }

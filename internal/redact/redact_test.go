@@ -38,8 +38,10 @@ func TestSecret(t *testing.T) {
 	t.Parallel()
 	secret := redact.NewSecret(key)
 	assert.Equal(t, key, secret.Reveal())
-	assert.Equal(t, []bool{false, true, true}, []bool{secret.IsEmpty(), redact.NewSecret("").IsEmpty(),
-		redact.Secret{}.IsEmpty()})
+	assert.Equal(t, []bool{false, true, true}, []bool{
+		secret.IsEmpty(), redact.NewSecret("").IsEmpty(),
+		redact.Secret{}.IsEmpty(),
+	})
 	for _, v := range []any{secret, &secret, struct{ hidden redact.Secret }{secret}, of(key, key+"2")} {
 		assert.Empty(t, invariant.Shows(v, key))
 	}
@@ -79,8 +81,10 @@ func FuzzRedactor(f *testing.F) {
 		text := before + spelled + after
 		limit = min(max(limit, 0), len(text))
 		r := of(key)
-		got := map[string]string{"text": r.Text(text), "snippet": string(r.Snippet([]byte(text), limit)),
-			"whole snippet": string(r.Snippet([]byte(text), len(text)))}
+		got := map[string]string{
+			"text": r.Text(text), "snippet": string(r.Snippet([]byte(text), limit)),
+			"whole snippet": string(r.Snippet([]byte(text), len(text))),
+		}
 		value := jsontext.Value(text)
 		if strings.ContainsAny(before, `\%&`) && !value.IsValid() {
 			return // in other text than JSON, an escape that ends within the key hides it
@@ -159,8 +163,10 @@ func TestRedactor_programs(t *testing.T) {
 		assert.Equal(t, "a [REDACTED] b", of(key).Text("a "+spelled+" b"))
 		assert.True(t, of(key).Contains(spelled))
 	}
-	for _, other := range []string{`\`, `a\x4`, `\xzz`, `%4`, `%zz`, `&amp`, `&zz43;`, `&#;`, `&#zz;`, `&#1000;`,
-		`a"b\"`} {
+	for _, other := range []string{
+		`\`, `a\x4`, `\xzz`, `%4`, `%zz`, `&amp`, `&zz43;`, `&#;`, `&#zz;`, `&#1000;`,
+		`a"b\"`,
+	} {
 		assert.Equal(t, other, of(key).Text(other))
 		assert.False(t, of(key).Contains(other))
 	}
@@ -170,11 +176,15 @@ func TestRedactor_programs(t *testing.T) {
 func TestNew_shortKeys(t *testing.T) {
 	t.Parallel()
 	const body = `{"message":"an error of 7654321"}`
-	for _, r := range []redact.Redactor{redact.New(redact.Secret{}), of("error", "7654321"),
-		redact.Redactor{}.With(redact.NewSecret("error"))} {
+	for _, r := range []redact.Redactor{
+		redact.New(redact.Secret{}), of("error", "7654321"),
+		redact.Redactor{}.With(redact.NewSecret("error")),
+	} {
 		assert.Equal(t, redact.Redactor{}, r)
-		assert.Equal(t, []string{body, body, body[:20]}, []string{r.Text(body), string(r.JSON(jsontext.Value(body))),
-			string(r.Snippet([]byte(body), 20))})
+		assert.Equal(t, []string{body, body, body[:20]}, []string{
+			r.Text(body), string(r.JSON(jsontext.Value(body))),
+			string(r.Snippet([]byte(body), 20)),
+		})
 		assert.False(t, r.Contains(body))
 		assert.Equal(t, http.Header{"X-Error": {body}}, r.Header(http.Header{"X-Error": {body}}))
 	}
@@ -212,8 +222,10 @@ func TestRedactor_Snippet(t *testing.T) {
 		{"8 characters before the end", key[:8] + " b", 99, key[:8] + " b"},
 		{"half of it escaped at the end", "a " + escaped[:12], 99, "a [REDACTED]"},
 		{"an escape that is cut", `a "\u0043ANARY-5\u00`, 99, `a "[REDACTED]`},
-		{"a text that is cut, and begins in escapes", `{"a":"\u0043\u0041\u004e\u0041\u0052\u0059\u002d\u0035\u0066`, 99,
-			`{"a":"[REDACTED]`},
+		{
+			"a text that is cut, and begins in escapes", `{"a":"\u0043\u0041\u004e\u0041\u0052\u0059\u002d\u0035\u0066`, 99,
+			`{"a":"[REDACTED]`,
+		},
 		{"an escaped key across the limit", "a " + strings.Repeat("b", 8) + `\u0043` + key[1:] + " b", 11, "a bbbbbbbb["},
 		{"a key and a part of it", key + key[:8], 99, "[REDACTED][REDACTED]"},
 	} {
@@ -234,12 +246,16 @@ func TestRedactor_JSON(t *testing.T) {
 		{"deep down, beside digits", key, `{"a":[{"b":"` + key + `","c":10.500}]}`, `{"a":[{"b":"[REDACTED]","c":10.500}]}`},
 		{"JSON in a text", `quote"key`, `["{\"a\":1}","quote\"key"]`, `["{\"a\":1}","[REDACTED]"]`},
 		{"a name that is there twice then", key, `{"` + key + `":1,"[REDACTED]":2}`, `"[REDACTED]"`},
-		{"a number that is the key, has it, or has not", "12345678",
+		{
+			"a number that is the key, has it, or has not", "12345678",
 			`{"a":12345678,"b":[-9123456789.50e1,1.0],"c":" 12345678 "}`,
-			`{"a":"[REDACTED]","b":["[REDACTED]",1.0],"c":" [REDACTED] "}`},
+			`{"a":"[REDACTED]","b":["[REDACTED]",1.0],"c":" [REDACTED] "}`,
+		},
 		{"a number alone", "12345678", `12345678`, `"[REDACTED]"`},
-		{"numbers beside texts that end in a backslash", "12345678", `["a\\",12345678,"\\\"",12345678,"1 \\"]`,
-			`["a\\","[REDACTED]","\\\"","[REDACTED]","1 \\"]`},
+		{
+			"numbers beside texts that end in a backslash", "12345678", `["a\\",12345678,"\\\"",12345678,"1 \\"]`,
+			`["a\\","[REDACTED]","\\\"","[REDACTED]","1 \\"]`,
+		},
 		{"a number that has it twice", "12345678", `[1234567812345678]`, `["[REDACTED]"]`},
 		{"across texts", `one","two`, `["one","two"]`, `["[REDACTED]"]`},
 		{"a backslash of another character", `backs\\lash\`, `["backs\\lash\""]`, `"[REDACTED]"`},
