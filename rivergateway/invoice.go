@@ -168,6 +168,8 @@ func (w *invoiceWorker) Work(ctx context.Context, job *river.Job[invoiceArgs]) e
 		return river.JobSnooze(w.inFlight)
 	case mayPass(outcome, err) && !isLastAttempt(ctx, job.JobRow):
 		return tryAgain(ctx, err)
+	case outcome == gateway.OutcomeNotSent && order.State != gateway.OrderFree:
+		outcome = gateway.OutcomeUnknown // this run could not call, and an earlier one has
 	}
 	result := InvoiceResult{
 		JobID: job.ID, OrderID: job.Args.OrderID, Merchant: job.Args.Merchant, Outcome: outcome, Invoice: invoice, askedAt: order.GuardReadAt,

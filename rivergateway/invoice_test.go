@@ -52,6 +52,7 @@ func TestInvoice(t *testing.T) {
 		"unknown from before":                  {nil, elsewhere("A-17", isUnknown), cancelled, cancelled, "unknown", unknown, 0},
 		"the guard's database fails":           {nil, (*shop).closeGuard, failed, cancelled, "unknown", free, 0},
 		"no options for the merchant":          {nil, (*shop).hasNoOptions, failed, cancelled, "not sent", free, 0},
+		"unknown from before, and unreadable":  {nil, all(elsewhere("A-17", isUnknown), change(`{"price": "?"}`)), failed, cancelled, "unknown", unknown, 0},
 
 		"the response to the commit is lost": {nil, commit{arrives: true}.isLost, completed, completed, "succeeded", created, 1},
 		"that to the commit of a rejection":  {nil, all(refused(422), commit{arrives: true}.isLost), cancelled, "", "rejected", free, 1},
