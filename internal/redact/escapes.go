@@ -153,7 +153,7 @@ func character(text []byte, signs string) (c byte, size int) {
 // numbered returns the character whose hexadecimal number text has from one place to another.
 func numbered(text []byte, from, to int) (c byte, size int) {
 	var number [2]byte
-	if len(text) >= to {
+	if len(text) >= to && text[from] >= '0' { // for speed: no sign begins a number
 		if n, err := hex.Decode(number[:], text[from:to]); err == nil {
 			return number[n-1], to
 		}

@@ -37,6 +37,7 @@ func TestPasswords(t *testing.T) {
 			"a part of a password with quotes as a port", `invalid port ":hu" after host"nt" after host`, false,
 			`invalid port [REDACTED] after host`,
 		},
+		{"a host without a port", `nobody answers here after host`, false, `nobody answers here after host`},
 		{"a port without a host", `invalid port ":hun`, false, `invalid port ":hun`},
 		{"no scheme, at the beginning", "//user:hunt er2@proxy", false, "//[REDACTED]@proxy"},
 		{"an empty account", "http://@host", false, "http://[REDACTED]@host"},
