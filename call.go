@@ -57,8 +57,8 @@ type write interface {
 	encode(key string) []byte
 	// read reads a response of 2xx. It reports whether that is a refusal, or returns why it proves nothing.
 	read(e envelope) (isRefusal bool, wrong *doc.Error)
-	// isIn reports whether an error response may have what the call creates, by its envelope or its bytes.
-	isIn(e envelope, text []byte) bool
+	// mayBeIn reports whether an error response may have what the call creates, by its envelope or its bytes.
+	mayBeIn(e envelope, text []byte) bool
 	// isRepeatable reports whether it is declared that a repetition does no harm.
 	isRepeatable() bool
 }
@@ -88,7 +88,7 @@ type call struct {
 	started      time.Time            // when the call began
 	attempts     int                  // how many attempts began
 	begun        time.Time            // when the last one began
-	response     response             // of the last one
+	last         lastAttempt          // what is known of the last one
 	status       int                  // of the last response of any attempt; 0 for none
 	failure      callError            // of the last one; nil for none
 	next         attempt.Next         // whether another one follows
@@ -112,13 +112,13 @@ type ended struct {
 	GuardErr, DetailsErr error
 }
 
-// A response keeps what is known of an attempt.
-type response struct {
+// A lastAttempt keeps what is known of the last attempt of a call.
+type lastAttempt struct {
 	sent      sent
-	status    int       // 0 when no response came
-	asOf      time.Time // when it was read, less its age
-	body      []byte    // its beginning, without keys, if it failed a write
-	drift     []Drift   // where it differs from docs/interface.md
+	status    int       // of the response; 0 when none came
+	asOf      time.Time // when the response was read, less its age
+	body      []byte    // the beginning of the response, without keys, if it failed a write
+	drift     []Drift   // where the response differs from docs/interface.md
 	ambiguous error     // why it may not be the response to the write; nil if it is
 }
 
@@ -129,7 +129,7 @@ func do[T any](
 	var result T
 	c := &call{client: client, operation: what}
 	c.decode = func(e envelope) (wrong *doc.Error) {
-		e.asOf = c.response.asOf
+		e.asOf = c.last.asOf
 		result, wrong = read(e)
 		return wrong
 	}
@@ -159,7 +159,7 @@ var errAborted = &abortedError{}
 // errClientTimeout is the cause of a deadline that the caller's context does not have.
 var errClientTimeout = errors.New("the Timeout of the http.Client of WithHTTPClient")
 
-// get makes a read.
+// get makes a call that asks no guard, such as a read.
 func (c *call) get(ctx context.Context, opts []CallOption) (err error) {
 	if err := c.accept(ctx, opts); err != nil {
 		return err
@@ -287,7 +287,7 @@ func (c *call) send() error {
 		return c.contextEnded(PhaseStart)
 	}
 	c.library.HTTPClient, c.library.RetryMax = c.client.http(), c.client.cfg.retry.MaxAttempts-1
-	c.library.RequestLogHook, c.library.CheckRetry, c.library.Backoff = c.beforeAttempt, c.afterAttempt, c.waitForNext
+	c.library.RequestLogHook, c.library.CheckRetry, c.library.Backoff = c.beforeAttempt, c.afterAttempt, c.waitBeforeNext
 	c.library.ErrorHandler = retryablehttp.PassthroughErrorHandler
 	_, _ = c.library.Do(&retryablehttp.Request{Request: c.newHTTPRequest()}) // afterAttempt has kept the result
 	if c.next.Wait > 0 {
@@ -343,7 +343,7 @@ func (c *call) newHTTPRequest() *http.Request {
 func (c *call) beforeAttempt(_ retryablehttp.Logger, req *http.Request, _ int) {
 	req.Header = c.newHeader()
 	c.attempts++
-	c.begun, c.response, c.next.Wait = time.Now(), response{sent: sentMaybe}, 0
+	c.begun, c.last, c.next.Wait = time.Now(), lastAttempt{sent: sentMaybe}, 0
 	c.failure = errAborted // until the attempt ends
 }
 
@@ -400,8 +400,8 @@ func (c *call) followContext() {
 	}
 }
 
-// waitForNext returns the wait that afterAttempt has chosen: the backoff of go-retryablehttp.
-func (c *call) waitForNext(time.Duration, time.Duration, int, *http.Response) time.Duration {
+// waitBeforeNext returns the wait that afterAttempt has chosen: the backoff of go-retryablehttp.
+func (c *call) waitBeforeNext(time.Duration, time.Duration, int, *http.Response) time.Duration {
 	return c.next.Wait
 }
 
@@ -464,7 +464,7 @@ func (c *call) decide(proved Outcome, transient bool) decision {
 func (c *call) noResponse(err error) callError {
 	cause, _ := errors.AsType[*attempt.Error](err) // a Transport returns no other
 	if cause.Unread {
-		c.response.sent = sentNothing
+		c.last.sent = sentNothing
 	}
 	return c.transportError(Phase(cause.Phase.String()), sanitize(cause.Err, c.redactor), cause.Retryable())
 }
@@ -477,7 +477,7 @@ func (c *call) contextEnded(phase Phase) *TransportError {
 // isEnded reports whether the context of the call ended its last step. Cancelling does not end an attempt
 // of a write that was read for sending.
 func (c *call) isEnded() bool {
-	goesOn := c.write != nil && c.response.sent != sentNothing && errors.Is(c.ctx.Err(), context.Canceled)
+	goesOn := c.write != nil && c.last.sent != sentNothing && errors.Is(c.ctx.Err(), context.Canceled)
 	return c.ctx.Err() != nil && !goesOn
 }
 
@@ -490,12 +490,12 @@ func (c *call) transportError(phase Phase, err error, transient bool) *Transport
 		timeout = errors.Is(c.ctx.Err(), context.DeadlineExceeded)
 	}
 	proved := OutcomeUnknown
-	if c.response.sent == sentNothing {
+	if c.last.sent == sentNothing {
 		proved = OutcomeNotSent
 	}
 	d := c.decide(proved, transient)
 	isOver := c.ctx.Err() != nil && context.Cause(c.ctx) != errClientTimeout
-	didNothing := c.response.sent != sentAnswered && (c.write == nil || d.outcome == OutcomeNotSent)
+	didNothing := c.last.sent != sentAnswered && (c.write == nil || d.outcome == OutcomeNotSent)
 	if didNothing && !isOver {
 		d.retryable = true // a call that did nothing may be made again, whatever the reason
 	}
@@ -530,7 +530,7 @@ func (c *call) receive(resp *http.Response) callError {
 		}
 	}()
 	c.status = resp.StatusCode
-	c.response = response{
+	c.last = lastAttempt{
 		sent: sentAnswered, status: resp.StatusCode, asOf: time.Now().Add(-ageOf(resp.Header)), ambiguous: body.Ambiguous,
 	}
 	e, failure := c.readResponse(tree, resp, text, body.Err)
@@ -538,7 +538,7 @@ func (c *call) receive(resp *http.Response) callError {
 		failure = c.unrelated(body)
 	}
 	if failure != nil && c.write != nil {
-		c.response.body = c.redactor.Snippet(text, maxSnippet)
+		c.last.body = c.redactor.Snippet(text, maxSnippet)
 	}
 	if c.cfg.response != nil {
 		*c.cfg.response = c.newResponse(resp, e)
@@ -596,7 +596,7 @@ func (c *call) readError(tree *doc.Doc, resp *http.Response, text []byte, lost e
 	said := readRefusal(e, wrong)
 	isCut := lost != nil && !errors.Is(lost, attempt.ErrTooLarge)
 	isUnreadable := hasJSON(text) && (lost != nil || wrong != nil)
-	said.doubtful = c.write != nil && (isCut || isUnreadable || c.write.isIn(e, text))
+	said.doubtful = c.write != nil && (isCut || isUnreadable || c.write.mayBeIn(e, text))
 	failure := c.apiError(resp, e, text, said)
 	if isCut {
 		failure.lost = sanitize(lost, c.redactor)
@@ -629,7 +629,7 @@ func (c *call) readResult(tree *doc.Doc, resp *http.Response, text []byte) (enve
 	if !isRefusal {
 		tree.NoteError(wrong)
 	}
-	c.response.drift = drifts(c.operation.name, tree)
+	c.last.drift = drifts(c.operation.name, tree)
 	switch {
 	case isRefusal:
 		return e, c.apiError(resp, e, text, refusal{message: e.said()})
@@ -649,7 +649,7 @@ func (c *call) readResult(tree *doc.Doc, resp *http.Response, text []byte) (enve
 func (c *call) redirected(resp *http.Response) *TransportError {
 	base, isElsewhere := c.asksElsewhere(resp)
 	failure := c.transportError(PhaseWait, c.redirect(resp, base), false)
-	if isElsewhere && c.write != nil && c.response.ambiguous == nil {
+	if isElsewhere && c.write != nil && c.last.ambiguous == nil {
 		failure.Outcome = c.decide(OutcomeRejected, false).outcome
 	}
 	return failure
@@ -690,14 +690,14 @@ func ageOf(header http.Header) time.Duration {
 // newResponse returns a response for [WithResponse].
 func (c *call) newResponse(resp *http.Response, e envelope) Response {
 	return Response{
-		FetchedAt: c.response.asOf, Header: c.redactor.Header(resp.Header),
+		FetchedAt: c.last.asOf, Header: c.redactor.Header(resp.Header),
 		Message: e.message, Meta: e.metaValue(), Result: json.RawMessage(e.result.JSON()),
 	}
 }
 
 func (c *call) apiError(resp *http.Response, e envelope, body []byte, said refusal) *APIError {
 	proved := OutcomeUnknown
-	if resp.StatusCode >= 400 && said.provesNoInvoice(resp.StatusCode) && c.response.ambiguous == nil {
+	if resp.StatusCode >= 400 && said.provesNoInvoice(resp.StatusCode) && c.last.ambiguous == nil {
 		proved = OutcomeRejected
 	}
 	d := c.decide(proved, attempt.IsRetryableStatus(resp.StatusCode))

@@ -191,9 +191,9 @@ func (c *call) reportAttempt() {
 	}
 	a := Attempt{
 		Operation: c.operation.name, Route: c.operation.route, Number: c.attempts,
-		StatusCode: c.response.status, Err: c.failed(), Wait: c.next.Wait, Duration: time.Since(c.begun),
+		StatusCode: c.last.status, Err: c.failed(), Wait: c.next.Wait, Duration: time.Since(c.begun),
 	}
-	for _, d := range c.response.drift {
+	for _, d := range c.last.drift {
 		if c.isNewInWait(d) {
 			c.client.reportDrift(c.ctx, d)
 		}

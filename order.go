@@ -322,7 +322,7 @@ func (o *order) asOrder(failure error) error {
 // proved returns what the attempts have proved before a panic.
 func (o *order) proved() error {
 	if o.failure == errAborted && o.template.Unread {
-		o.response.sent = sentNothing
+		o.last.sent = sentNothing
 		o.failure = o.transportError(PhaseStart, errAborted, false)
 	}
 	return o.failed()
@@ -469,7 +469,7 @@ func (o *order) guardFailed(err error) *TransportError {
 func (o *order) outcomeUnknown(failure error) *OutcomeUnknownError {
 	e := &OutcomeUnknownError{
 		Operation: o.operation.name, OrderID: o.Request.OrderID,
-		StatusCode: o.status, Body: o.response.body, SentAt: o.unknownSince, Cause: failure,
+		StatusCode: o.status, Body: o.last.body, SentAt: o.unknownSince, Cause: failure,
 		Retryable: o.isRepeatable() && o.isTemporary(failure),
 	}
 	if response, ok := failure.(*APIError); ok {
