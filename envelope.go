@@ -40,9 +40,9 @@ type envelope struct {
 	isFailed   bool      // a member beside message, result and meta reports a failure
 }
 
-// openEnvelope finds the parts of a body, even of a broken one. A success has the documented message, or
-// another.
-func openEnvelope(body doc.Node, another string) envelope {
+// openEnvelope finds the parts of a body, even of a broken one. A success has the documented message, or the one that
+// [WithSuccessMessage] has declared; empty for none.
+func openEnvelope(body doc.Node, declared string) envelope {
 	e := envelope{body: body}
 	if body.Kind() != '{' {
 		return e
@@ -52,7 +52,7 @@ func openEnvelope(body doc.Node, another string) envelope {
 		switch {
 		case n.IsNamed("message"):
 			e.isTwice, hasMessage = e.isTwice || hasMessage, true
-			e.readMessage(n, another)
+			e.readMessage(n, declared)
 		case n.IsNamed("meta"):
 			// It is documented to be empty. Searching a large one for keys takes long.
 			if raw := n.Raw(); string(raw) != "{}" {
@@ -73,13 +73,13 @@ func openEnvelope(body doc.Node, another string) envelope {
 }
 
 // readMessage accepts anything, and keeps text.
-func (e *envelope) readMessage(n doc.Node, another string) {
+func (e *envelope) readMessage(n doc.Node, declared string) {
 	if n.Is(successMessage) {
 		e.message, e.success = n.Keys().Text(successMessage), true
 		return
 	}
 	e.message, e.missingKey = n.Beginning(maxMessage), n.Is(missingKeyMessage)
-	if e.success = another != "" && n.Is(another); !e.success {
+	if e.success = declared != "" && n.Is(declared); !e.success {
 		n.Note(doc.UnexpectedValue)
 	}
 }
@@ -247,13 +247,13 @@ func (t *texts) add(n doc.Node) {
 	if text := n.Beginning(maxMessage); text != "" {
 		t.all, t.size = append(t.all, text), t.size+len(text)
 	}
-	isPlace := !n.Member("msg", "loc", "field", "property", "constraints").IsZero()
+	isOfInput := !n.Member("msg").IsZero() || !n.Member(inputNames...).IsZero()
 	for part := range n.Parts() {
 		if t.size >= maxMessage {
 			return
 		}
 		name := part.Name()
-		if !isPlace || name != "input" && name != "value" && name != "target" && name != "rejectedValue" {
+		if !isOfInput || name != "input" && name != "value" && name != "target" && name != "rejectedValue" {
 			t.add(part)
 		}
 	}

@@ -62,16 +62,17 @@ func (c *call) asksElsewhere(resp *http.Response) (base string, isElsewhere bool
 	return base, base != "" && !isSame
 }
 
-// mayHaveInvoice reports whether the body of an error response may have an invoice, or contradicts its status. Another
-// is the message of [WithSuccessMessage].
-func (e envelope) mayHaveInvoice(text []byte, another, orderID string) bool {
-	return e.isTwice || hasMessage(text, another) || (&doubts{message: another, orderID: orderID}).about(e.body, place{})
+// mayHaveInvoice reports whether the body of an error response may have an invoice, or contradicts its status. The
+// declared message is that of [WithSuccessMessage], or empty.
+func (e envelope) mayHaveInvoice(text []byte, declared, orderID string) bool {
+	d := doubts{declared: declared, orderID: orderID}
+	return e.isTwice || hasMessage(text, declared) || d.about(e.body, place{})
 }
 
 // doubts find what makes an error response doubtful.
 type doubts struct {
-	message, orderID string
-	texts            int // how many texts were read as JSON
+	declared, orderID string
+	texts             int // how many texts were read as JSON
 }
 
 // maxTexts is how many texts of an error response are read as JSON; one with more is doubtful.
@@ -84,7 +85,7 @@ func (d *doubts) about(n doc.Node, in place) bool {
 	switch claimed := claimOf(own, n); {
 	case claimed == succeeded, claimed == conflicted:
 		return true
-	case n.Contains(successMessage), d.message != "" && n.Is(d.message):
+	case n.Contains(successMessage), d.declared != "" && n.Is(d.declared):
 		return true
 	case name == "object" && isPayment(strings.ToLower(n.Text())):
 		return true
@@ -120,14 +121,14 @@ func (d *doubts) aboutJSON(n doc.Node, name string) bool {
 // a record.
 func (d *doubts) isOfInvoice(n doc.Node, name string, in place) bool {
 	text, what := n.Scalar(), meaningOf(name, in.name)
-	switch isTold := tells(n, d.orderID); {
+	switch mayIdentify := canIdentify(n, d.orderID); {
 	case in.isInput:
-		return isTold && what == ofInvoice
+		return mayIdentify && what == ofInvoice
 	case endpoint.SameID(text, d.orderID):
 		return in.isRecord
-	case !isTold:
+	case !mayIdentify:
 		return false
-	case what == ofInvoice, in.isRecord && what > other, isRecord(name) && isIdentifier(text):
+	case what == ofInvoice, in.isRecord && what > ofOther, isRecord(name) && isIdentifier(text):
 		return true
 	case n.Kind() == '0' && (name == "invoice" || name == "payment"): // its number
 		return true
@@ -149,12 +150,12 @@ func placeOf(n doc.Node, name string) place {
 	return place{name, isRecord(name), isError, isInput}
 }
 
-// hasMessage reports whether the bytes of a response have the message of a success, wherever it is. Another message
+// hasMessage reports whether the bytes of a response have the message of a success, wherever it is. A declared message
 // may be too short to be looked for there.
-func hasMessage(text []byte, another string) bool {
+func hasMessage(text []byte, declared string) bool {
 	const distinct = 16 // bytes
 	has := func(message string) bool { return bytes.Contains(text, []byte(message)) }
-	return has(successMessage) || len(another) >= distinct && has(another)
+	return has(successMessage) || len(declared) >= distinct && has(declared)
 }
 
 // A claim is what a member says of the request.
@@ -312,7 +313,7 @@ func (e envelope) hasInvoice(result doc.Node, orderID string) bool {
 			continue
 		}
 		record := n.Only()
-		if isInvoice(record, name, orderID, hasOwnCode || isOther(record)) {
+		if isInvoice(record, name, orderID, hasOwnCode || describesOther(record)) {
 			return true
 		}
 	}
@@ -320,12 +321,12 @@ func (e envelope) hasInvoice(result doc.Node, orderID string) bool {
 }
 
 // isInvoice reports whether a member of a record with a plain name is surely of an invoice. An identifier alone is not
-// enough where something tells of an error, a coin or a person instead, which have identifiers, too.
-func isInvoice(record doc.Node, name, orderID string, isOther bool) bool {
+// enough in doubt: an error, a coin and a person have identifiers, too.
+func isInvoice(record doc.Node, name, orderID string, inDoubt bool) bool {
 	for n := range record.Parts() {
 		what := meaningOf(plainName(n), name)
-		isSure := what == ofInvoice || what == identifier && !isOther && hasDigit(n.Scalar())
-		if isSure && tells(n, orderID) {
+		isSure := what == ofInvoice || what == identifier && !inDoubt && hasDigit(n.Scalar())
+		if isSure && canIdentify(n, orderID) {
 			return true
 		}
 	}
@@ -336,18 +337,18 @@ func isInvoice(record doc.Node, name, orderID string, isOther bool) bool {
 type meaning int8
 
 const (
-	other      meaning = iota
-	perhaps            // it may be of an invoice
-	ofThing            // it identifies something, such as a job
-	identifier         // it identifies its record
-	ofInvoice          // it is of an invoice, or of the place to pay one
+	ofOther    meaning = iota // it is none of these
+	perhaps                   // it may be of an invoice
+	ofThing                   // it identifies something, such as a job
+	identifier                // it identifies its record
+	ofInvoice                 // it is of an invoice, or of the place to pay one
 )
 
 func hasDigit(text string) bool { return strings.ContainsAny(text, "0123456789") }
 
-// tells reports whether a member has a text or a number that can be an identifier, an address or a link, and is not
-// the order's own identifier. A text with a space is a sentence.
-func tells(n doc.Node, orderID string) bool {
+// canIdentify reports whether a member has a text or a number that can be an identifier, an address or a link, and is
+// not the order's own identifier. A text with a space is a sentence.
+func canIdentify(n doc.Node, orderID string) bool {
 	text := n.Scalar()
 	return !isNone(text) && !strings.ContainsFunc(text, unicode.IsSpace) && !endpoint.SameID(text, orderID)
 }
@@ -382,12 +383,12 @@ var (
 func meaningOf(name, recordName string) meaning {
 	switch name {
 	case "id", "uuid":
-		if isOfOther(recordName) {
-			return other
+		if namesOther(recordName) {
+			return ofOther
 		}
 		return identifier
 	case "paid", "unpaid", "valid", "invalid", "isvalid", "void": // one word, which is no identifier
-		return other
+		return ofOther
 	case "url", "uri", "link":
 		name = recordName + name
 	case "href":
@@ -403,8 +404,8 @@ func meaningOf(name, recordName string) meaning {
 		case !found:
 		case slices.Contains(invoiceWords[:], before):
 			return ofInvoice
-		case isOfOther(before):
-			return other
+		case namesOther(before):
+			return ofOther
 		case strings.HasSuffix(ending, "id"):
 			return ofThing
 		default:
@@ -414,18 +415,18 @@ func meaningOf(name, recordName string) meaning {
 	if slices.ContainsFunc(beginnings[:], func(word string) bool { return strings.HasPrefix(name, word) }) {
 		return perhaps
 	}
-	return other
+	return ofOther
 }
 
-// isOfOther reports whether the name of a record, or a name without its ending, is of something that is no invoice.
-func isOfOther(name string) bool {
+// namesOther reports whether the name of a record, or a name without its ending, names something that is no invoice.
+func namesOther(name string) bool {
 	isIn := func(word string) bool { return strings.Contains(name, word) }
 	return slices.Contains(otherWords[:], strings.TrimSuffix(name, "s")) ||
 		!isPayment(name) && slices.ContainsFunc(errorWords[:], isIn)
 }
 
-// isOther reports whether a record tells of an error, a coin or a person.
-func isOther(record doc.Node) bool {
+// describesOther reports whether a record describes an error, a coin or a person.
+func describesOther(record doc.Node) bool {
 	return !record.Member(inputNames...).IsZero() || !record.Member(errorNames...).IsZero() ||
 		!record.Member("name", "symbol", "email").IsZero()
 }
@@ -446,6 +447,6 @@ func isIdentifier(text string) bool {
 	if strings.HasPrefix(text, "http") {
 		return true
 	}
-	isOther := func(c rune) bool { return c != '-' && c != '_' && !unicode.IsLetter(c) && !unicode.IsDigit(c) }
-	return len(text) >= 6 && strings.ContainsAny(text, "123456789") && !strings.ContainsFunc(text, isOther)
+	isOtherSign := func(c rune) bool { return c != '-' && c != '_' && !unicode.IsLetter(c) && !unicode.IsDigit(c) }
+	return len(text) >= 6 && strings.ContainsAny(text, "123456789") && !strings.ContainsFunc(text, isOtherSign)
 }
