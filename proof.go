@@ -72,7 +72,8 @@ func (e envelope) mayHaveInvoice(text []byte, declared, orderID string) bool {
 // doubts find what makes an error response doubtful.
 type doubts struct {
 	declared, orderID string
-	texts             int // how many texts were read as JSON
+	texts             int  // how many texts were read as JSON
+	isInText          bool // in one of them, where a message would be escaped twice
 }
 
 // maxTexts is how many texts of an error response are read as JSON; one with more is doubtful.
@@ -85,7 +86,7 @@ func (d *doubts) about(n doc.Node, in place) bool {
 	switch claimed := claimOf(own, n); {
 	case claimed == succeeded, claimed == conflicted:
 		return true
-	case n.Contains(successMessage), d.declared != "" && n.Is(d.declared):
+	case !d.isInText && (n.Contains(successMessage) || d.declared != "" && n.Is(d.declared)):
 		return true
 	case name == "object" && isPayment(strings.ToLower(n.Text())):
 		return true
@@ -114,6 +115,9 @@ func (d *doubts) aboutJSON(n doc.Node, name string) bool {
 	}
 	var inner doc.Doc
 	wrong := inner.Parse([]byte(text), n.Keys(), doc.MaxUndocumented, jsontext.AllowDuplicateNames(true))
+	wasInText := d.isInText
+	d.isInText = true
+	defer func() { d.isInText = wasInText }()
 	return wrong == nil && d.about(inner.Root(), place{name: name})
 }
 
