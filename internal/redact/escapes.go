@@ -39,30 +39,37 @@ func (r Redactor) find(text []byte, level int) (found []span) {
 			found = append(found, span{start: n, end: len(text)})
 		}
 	}
-	for isSame := false; !isSame && r.reveal != nil && level < len(levels); level++ {
+	return merged(append(found, r.findEscaped(text, level)...))
+}
+
+// findEscaped returns the parts of text that are keys once its escapes are undone: those of this level or, if text has
+// none of these, of the next one.
+func (r Redactor) findEscaped(text []byte, level int) []span {
+	for ; r.reveal != nil && level < len(levels); level++ {
 		signs := levels[level]
 		if plain := unescape(text, signs); len(plain) < len(text) {
-			found = append(found, escaped(text, signs, r.find(plain, level+1))...)
+			return escaped(text, signs, r.find(plain, level+1))
+		}
+		if signs == escapeSigns { // as at the levels below
 			break
 		}
-		isSame = signs == escapeSigns
 	}
-	return merged(found)
+	return nil
 }
 
 // beginning returns where the beginning of a key is at the end of text, which may have been cut within an escape: -1
 // for none.
 func beginning(text, key []byte) int {
-	whole := text
+	whole := text // without an escape that was cut
 	if sign := bytes.LastIndexAny(text, escapeSigns); sign >= max(len(text)-len(`\u004`), 0) {
 		if _, size := character(text[sign:], escapeSigns); size == 1 {
 			whole = text[:sign]
 		}
 	}
-	for _, text := range [...][]byte{text, whole} {
-		for n := min(len(key)-1, len(text)); n >= shortestKey; n-- {
-			if bytes.HasSuffix(text, key[:n]) {
-				return len(text) - n
+	for _, end := range [...][]byte{text, whole} {
+		for n := min(len(key)-1, len(end)); n >= shortestKey; n-- {
+			if bytes.HasSuffix(end, key[:n]) {
+				return len(end) - n
 			}
 		}
 	}
