@@ -187,9 +187,7 @@ func (g *MemoryGuard) unlist(m *memoryOrder) {
 // forgotten; if there are too many texts, the oldest of these lose theirs, and then what came last loses its body.
 func (g *MemoryGuard) trim(m *memoryOrder) {
 	if n := len(m.row.Open); n > maxOpen {
-		row := m.row
-		row.Open = slices.Delete(slices.Clone(row.Open), 1, n-maxOpen+1)
-		g.keep(m, row)
+		g.keepOpen(m, slices.Delete(slices.Clone(m.row.Open), 1, n-maxOpen+1))
 	}
 	if len(g.settled) > cmp.Or(g.Remember, defaultRemember) {
 		g.drop(g.settled[0])
@@ -199,11 +197,17 @@ func (g *MemoryGuard) trim(m *memoryOrder) {
 		g.keep(oldest, withoutTexts(oldest.row))
 	}
 	if last := len(m.row.Open) - 1; last >= 0 && g.kept > maxGuardMemory {
-		row := m.row
-		row.Open = slices.Clone(row.Open)
-		row.Open[last].Record.Body = nil
-		g.keep(m, row)
+		open := slices.Clone(m.row.Open)
+		open[last].Record.Body = nil
+		g.keepOpen(m, open)
 	}
+}
+
+// keepOpen replaces the attempts of unknown outcome of an order.
+func (g *MemoryGuard) keepOpen(m *memoryOrder, open []orders.Attempt[OrderRecord]) {
+	row := m.row
+	row.Open = open
+	g.keep(m, row)
 }
 
 const strippedCause = "the guard in memory has dropped the text of the invoice: it keeps the texts of the last 64 MiB"
@@ -223,14 +227,14 @@ func withoutTexts(row orders.Row[OrderRecord]) orders.Row[OrderRecord] {
 
 // sizeOf returns how many bytes the texts of a row take.
 func sizeOf(row *orders.Row[OrderRecord]) (size int) {
-	sizeOf := func(r *OrderRecord) int { return len(r.Invoice) + len(r.Body) + len(r.Cause) }
+	sizeOfRecord := func(r *OrderRecord) int { return len(r.Invoice) + len(r.Body) + len(r.Cause) }
 	for _, attempts := range [][]orders.Attempt[OrderRecord]{row.Open, row.Invoices} {
 		for i := range attempts {
-			size += sizeOf(&attempts[i].Record)
+			size += sizeOfRecord(&attempts[i].Record)
 		}
 	}
 	if row.Last != nil {
-		size += sizeOf(row.Last)
+		size += sizeOfRecord(row.Last)
 	}
 	for _, f := range row.Findings {
 		size += len(f.By) + len(f.Note)

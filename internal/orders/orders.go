@@ -196,8 +196,8 @@ func (r Row[R]) End(e End[R], now int64) (Row[R], Answer) {
 // finding, or nothing.
 func (r *Row[R]) learns(made int, e End[R]) bool {
 	first := r.Invoices[made]
-	isIt := first.Name == e.Attempt || first.Found && r.Bare
-	return made == 0 && e.Result == Success && !e.Bare && isIt && (first.Found || r.Bare)
+	isSameInvoice := first.Name == e.Attempt || first.Found && r.Bare
+	return made == 0 && e.Result == Success && !e.Bare && isSameInvoice && (first.Found || r.Bare)
 }
 
 // hasEnded reports whether a finding has ended an attempt.
@@ -230,8 +230,8 @@ func (r Row[R]) Resolve(f Resolve[R], now int64) (Row[R], Answer) {
 		return r, Answer{Err: r.notUnknown(state)}
 	case r.Attempt != f.Attempt:
 		return r, Answer{Err: ErrTriedAgain}
-	case !f.Exists && r.early(f) > 0:
-		return r, Answer{Err: tooEarly(f.ReadAt, r.early(f))}
+	case !f.Exists && r.tooEarlyBy(f) > 0:
+		return r, Answer{Err: tooEarly(f.ReadAt, r.tooEarlyBy(f))}
 	}
 	f.Finding.At, f.Finding.Attempt, f.Finding.Ended = now, f.Attempt, namesOf(r.Unsettled())
 	r.Findings = with(r.Findings, f.Finding)
@@ -254,9 +254,9 @@ func (r Row[R]) Resolve(f Resolve[R], now int64) (Row[R], Answer) {
 	return r, Answer{Changed: true}
 }
 
-// early returns for how many microseconds too early the order was read, by the clock that says more: one that jumps
-// must not end the wait.
-func (r *Row[R]) early(f Resolve[R]) int64 {
+// tooEarlyBy returns for how many microseconds too early the order was read, by the clock that says more: one that
+// jumps must not end the wait.
+func (r *Row[R]) tooEarlyBy(f Resolve[R]) int64 {
 	return f.Margin + max(r.Lease-f.Read, r.Lease-cmp.Or(r.Begun, r.Lease)-f.Waited)
 }
 
@@ -270,7 +270,10 @@ func tooEarly(readAt time.Time, early int64) error {
 func (r *Row[R]) notUnknown(state State) error {
 	err := fmt.Errorf("%w: it is %s", ErrNotUnknown, state)
 	if last := r.LastFinding(); last.At != 0 {
-		what := map[bool]string{true: "an invoice", false: "no invoice"}[last.Exists]
+		what := "no invoice"
+		if last.Exists {
+			what = "an invoice"
+		}
 		err = fmt.Errorf("%w, and %q found %s at %s", err, last.By, what, textOf(TimeAt(last.At)))
 	}
 	return err
@@ -300,7 +303,10 @@ func (r Row[R]) Mark(attempt int64, record R, now int64) (Row[R], Answer) {
 
 // hasFound reports whether somebody has recorded the same, so that a file can be applied again.
 func (r *Row[R]) hasFound(f Resolve[R], state State) bool {
-	ended := map[bool]State{true: Created, false: Free}[f.Exists]
+	ended := Free
+	if f.Exists {
+		ended = Created
+	}
 	if state != ended || r.Attempt != f.Attempt {
 		return false
 	}
@@ -358,7 +364,7 @@ func indexOf[R any](attempts []Attempt[R], name int64) int {
 // with returns a list with a further item, without writing into the array of the list.
 func with[T any](list []T, item T) []T { return append(list[:len(list):len(list)], item) }
 
-// without returns a list without the item at a place; -1 is of none.
+// without returns a list without the item at a place; -1 for the whole list.
 func without[T any](list []T, place int) []T {
 	if place < 0 {
 		return list
@@ -374,12 +380,12 @@ func NameOf(attempt int64) string {
 	return strconv.FormatInt(attempt, 36)
 }
 
-// AttemptOf returns the number of an attempt with a name: another one for each text; 0 for "".
+// AttemptOf returns the number of the attempt that [NameOf] has named; 0 for "". A name of another guard gets a hash.
 func AttemptOf(name string) int64 {
 	if attempt, err := strconv.ParseInt(name, 36, 64); err == nil && attempt > 0 || name == "" {
 		return attempt
 	}
-	hash := fnv.New64a() // the attempt of another guard
+	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(name))
 	return int64(hash.Sum64()>>1 | 1) // #nosec G115 -- of 63 bits
 }
