@@ -288,7 +288,8 @@ func (o *order) invoiceIn(e envelope) json.RawMessage {
 	return json.RawMessage(e.result.JSON())
 }
 
-// mayBeIn reports whether an error response may have an invoice, or one that the function of [WithInvoiceDecoder] reads.
+// mayBeIn reports whether an error response may have an invoice, or has one that the function of [WithInvoiceDecoder]
+// reads.
 func (o *order) mayBeIn(e envelope, text []byte) bool {
 	details, _ := o.decodeInvoice(o.invoiceIn(e))
 	return details != nil || e.mayHaveInvoice(text, o.client.cfg.successMessage, o.Request.OrderID)

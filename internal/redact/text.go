@@ -5,12 +5,11 @@ import (
 	"unicode/utf8"
 )
 
-// Passwords removes from a text what could be a password in a URL: all from the first
-// // to the last @, and the account before an @ without a //. That is more than
-// passwords, because where a URL is invalid one can have spaces, quotes and slashes in
-// it. For the same reason it removes all that follows where net/http reports that a
-// proxy's address is invalid, and the port that net/url reports. With cut, the text is
-// the beginning of a longer one, and the @ may be missing.
+// Passwords removes from a text what could be a password in a URL: everything from the first // to the last @, and the
+// account before an @ without a //. It removes more than passwords, because the password in an invalid URL can contain
+// spaces, quotes and slashes. So it also removes everything after the words by which net/http reports an invalid proxy
+// address, and the port that net/url reports as invalid. With cut, the text is the beginning of a longer one, whose @
+// may be missing.
 func Passwords(text string, cut bool) string {
 	const badProxy = "invalid proxy address"
 	if before, _, found := strings.Cut(text, badProxy); found {
