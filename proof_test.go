@@ -156,8 +156,10 @@ func TestClient_CreateInvoice_redirected(t *testing.T) {
 // I-10
 func TestClient_CreateInvoice_followed(t *testing.T) {
 	t.Parallel()
-	for _, answer := range []tripper{statusTrip(404, ""), statusTrip(401, refused("No.")),
-		statusTrip(200, enveloped("{}"))} {
+	for _, answer := range []tripper{
+		statusTrip(404, ""), statusTrip(401, refused("No.")),
+		statusTrip(200, enveloped("{}")),
+	} {
 		moved := tripper(func(req *http.Request) (*http.Response, error) {
 			if req.Method == http.MethodPost {
 				return statusTrip(303, "", "Location", "https://pay.test/api/invoice/9")(req)
