@@ -237,8 +237,14 @@ var (
 	noWords  = [...]string{"false", "no", "error", "fail", "failed", "failure", "rejected", "declined", "denied"}
 )
 
+// maxWord is how long a word is in JSON, in bytes: a long text is not copied to be compared.
+const maxWord = 128
+
 // claimOfWord reads a boolean, or a word that stands for one. With digits, 1 and 0 do so too.
 func claimOfWord(n doc.Node, digits bool) claim {
+	if len(n.Raw()) > maxWord {
+		return noClaim
+	}
 	switch kind, word := n.Kind(), strings.ToLower(n.Scalar()); {
 	case kind == 't', digits && word == "1", slices.Contains(yesWords[:], word):
 		return succeeded
@@ -284,7 +290,8 @@ func holdsError(n doc.Node) bool {
 
 // isNone reports whether a text stands for no value, as programs write it.
 func isNone(text string) bool {
-	return isZeros(text) || slices.Contains([]string{"null", "none", "undefined", "nan", "n/a"}, strings.ToLower(text))
+	isText := func(word string) bool { return strings.EqualFold(text, word) }
+	return isZeros(text) || slices.ContainsFunc([]string{"null", "none", "undefined", "nan", "n/a"}, isText)
 }
 
 // isZeros reports whether a text is empty, or a number, a code or a UUID of zeros.
