@@ -72,8 +72,7 @@ func (e envelope) mayHaveInvoice(text []byte, declared, orderID string) bool {
 // doubts find what makes an error response doubtful.
 type doubts struct {
 	declared, orderID string
-	texts             int  // how many texts were read as JSON
-	isInText          bool // in one of them, where a message would be escaped twice
+	texts             int // how many texts were read as JSON
 }
 
 // maxTexts is how many texts of an error response are read as JSON; one with more is doubtful.
@@ -86,7 +85,7 @@ func (d *doubts) about(n doc.Node, in place) bool {
 	switch claimed := claimOf(own, n); {
 	case claimed == succeeded, claimed == conflicted:
 		return true
-	case !d.isInText && (n.Contains(successMessage) || d.declared != "" && n.Is(d.declared)):
+	case !in.isInText && (n.Contains(successMessage) || d.declared != "" && n.Is(d.declared)):
 		return true
 	case name == "object" && isPayment(strings.ToLower(n.Text())):
 		return true
@@ -96,6 +95,7 @@ func (d *doubts) about(n doc.Node, in place) bool {
 		name = "items" // nobody names the cells of a table, and what a body is a list of
 	}
 	inside := placeOf(n, name)
+	inside.isInText = in.isInText
 	for part := range n.Parts() {
 		if d.about(part, inside) {
 			return true
@@ -115,10 +115,7 @@ func (d *doubts) aboutJSON(n doc.Node, name string) bool {
 	}
 	var inner doc.Doc
 	wrong := inner.Parse([]byte(text), n.Keys(), doc.MaxUndocumented, jsontext.AllowDuplicateNames(true))
-	wasInText := d.isInText
-	d.isInText = true
-	defer func() { d.isInText = wasInText }()
-	return wrong == nil && d.about(inner.Root(), place{name: name})
+	return wrong == nil && d.about(inner.Root(), place{name: name, isInText: true})
 }
 
 // isOfInvoice reports whether a value may be of an invoice, by its name and place, or repeats the order's identifier in
@@ -147,11 +144,12 @@ type place struct {
 	isRecord bool   // it may be an invoice by its name
 	isError  bool   // it describes an error
 	isInput  bool   // it describes the part of the request that is in error
+	isInText bool   // it is JSON in a text, where a message would be escaped twice
 }
 
 func placeOf(n doc.Node, name string) place {
 	isError, isInput := !n.Member(errorNames...).IsZero(), !n.Member(inputNames...).IsZero()
-	return place{name, isRecord(name), isError, isInput}
+	return place{name: name, isRecord: isRecord(name), isError: isError, isInput: isInput}
 }
 
 // hasMessage reports whether the bytes of a response have the message of a success, wherever it is. A declared message
