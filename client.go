@@ -247,14 +247,13 @@ func newClient(base endpoint.Base, key redact.Secret, cfg *config, transport *at
 
 // Check is for the start of a program: it reports whether the gateway accepts the key and whether the [OrderGuard]
 // works. It makes one attempt to read the balance, or the listing with [WithoutAPIKey]. It accepts a balance in any
-// form, and the service's own 404, unless the listing is one too: then the path of the base URL is wrong. It calls
-// the method Check(context.Context) error of the guard, if there is one: sqlguard looks for its table. The error joins
-// both failures.
+// form, and the service's own 404. It calls the method Check(context.Context) error of the guard, if there is one:
+// sqlguard looks for its table. The error joins both failures.
 //
 // Do not use Check as a readiness probe: while the gateway is down, the probe would remove every replica of a program
 // that can still return the invoices that it knows.
 //
-// GET /api/balance/, and after a 404, or with WithoutAPIKey, GET /api/networks-coins
+// GET /api/balance/ or GET /api/networks-coins
 func (c *Client) Check(ctx context.Context) error {
 	if name, reason := c.check(ctx); reason != "" {
 		return &ArgumentError{Operation: "check", Name: name, Reason: reason}
@@ -263,34 +262,20 @@ func (c *Client) Check(ctx context.Context) error {
 }
 
 func (c *Client) checkGateway(ctx context.Context) error {
-	listing := operation{name: OpCoinNetworks, route: "/api/networks-coins", once: true}
+	what := operation{name: OpBalance, route: "/api/balance/", key: keyInHeader, undocumented: true, once: true}
 	if c.cfg.keyless {
-		return c.checkAnswer(ctx, listing)
+		what = operation{name: OpCoinNetworks, route: "/api/networks-coins", once: true}
 	}
-	err := c.checkAnswer(ctx, operation{
-		name: OpBalance, route: "/api/balance/", key: keyInHeader, undocumented: true, once: true,
-	})
-	if !isOwn404(err) {
-		return err
-	}
-	if err := c.checkAnswer(ctx, listing); isOwn404(err) {
-		return err
-	}
-	return nil // there is no balance, and the key was accepted
-}
-
-// checkAnswer makes one attempt to read an answer in any form.
-func (c *Client) checkAnswer(ctx context.Context, what operation) error {
 	check := &call{client: c, operation: what, decode: func(e envelope) *doc.Error {
-		_, wrong := e.undocumented(c.cfg.decodeBalance != nil && what.undocumented)
+		_, wrong := e.undocumented(c.cfg.decodeBalance != nil && !c.cfg.keyless)
 		return wrong
 	}}
-	return check.get(ctx, nil)
-}
-
-func isOwn404(err error) bool {
+	err := check.get(ctx, nil)
 	refusal, ok := err.(*APIError)
-	return ok && refusal.StatusCode == http.StatusNotFound && refusal.said.enveloped
+	if ok && refusal.StatusCode == http.StatusNotFound && refusal.said.enveloped && !c.cfg.keyless {
+		return nil // there is no balance, and the key was accepted
+	}
+	return err
 }
 
 func (c *Client) checkGuard(ctx context.Context) error {

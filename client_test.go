@@ -117,6 +117,7 @@ func TestClient_Check(t *testing.T) {
 		{"a balance", 200, enveloped(balanceJSON), once(), false, nil, nil},
 		{"a balance of another form", 200, enveloped(`{"accounts":[]}`), once(), false, nil, nil},
 		{"an empty balance", 200, enveloped(`[]`), once(), false, nil, nil},
+		{"a service without a balance", 404, refused("Not found."), once(), false, nil, nil},
 		{"the page of another server", 404, "<html>", once(), false, nil, []string{"gateway: balance: 404"}},
 		{"a framework that has no such route", 404, noRoute, once(), false, nil, []string{"gateway: balance: 404"}},
 		{"a key that is refused", 401, refused("No."), once(), false, nil, []string{"gateway: balance: 401"}},
@@ -146,29 +147,6 @@ func TestClient_Check(t *testing.T) {
 			assertNoKey(t, err)
 			assert.Equal(t, prefix+target, only(t, w).Target)
 		})
-	}
-}
-
-// The service's own 404 for the balance means that there is none, unless the listing is not there either: then the
-// path of the base URL is wrong, and every lookup of a withdrawal would say that it does not exist.
-func TestClient_Check_path(t *testing.T) {
-	t.Parallel()
-	for listing, want := range map[int]string{
-		200: "", 401: "", 503: "",
-		404: `gateway: coin_networks: 404: "Not found."; is the path of the base URL right?`,
-	} {
-		c := newClient(t, "http://localhost", through(func(req *http.Request) (*http.Response, error) {
-			if req.URL.Path == "/api/networks-coins" {
-				return reply(listing, refused("Not found.")), nil
-			}
-			return reply(404, refused("Not found.")), nil
-		}))
-		err := c.Check(t.Context())
-		if want == "" {
-			assert.NoError(t, err, listing)
-		} else {
-			assert.EqualError(t, err, want)
-		}
 	}
 }
 
