@@ -109,7 +109,7 @@ func (g *flightGuard) End(ctx context.Context, o gateway.Order, r gateway.OrderR
 func slowly(after time.Duration, then tripper) gateway.Option {
 	return over(func(req *http.Request) (*http.Response, error) {
 		drain(req)
-		if err := sleep(req.Context(), after); err != nil {
+		if err := held.Sleep(req.Context(), after); err != nil {
 			return nil, err
 		}
 		return then(req)
@@ -478,7 +478,7 @@ func TestFlight_bound(t *testing.T) {
 		}})
 		c := newClient(t, "http://localhost", watch, muted(), over(func(req *http.Request) (*http.Response, error) {
 			drain(req)
-			if err := sleep(req.Context(), 30*time.Second); err != nil {
+			if err := held.Sleep(req.Context(), 30*time.Second); err != nil {
 				time.Sleep(time.Minute)
 				return nil, err
 			}
@@ -516,7 +516,7 @@ func TestFlight_bound(t *testing.T) {
 func TestFlight_bound_recording(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		guard := &flightGuard{end: func(ctx context.Context, _ gateway.OrderRecord) error { return sleep(ctx, 5*time.Second) }}
+		guard := &flightGuard{end: func(ctx context.Context, _ gateway.OrderRecord) error { return held.Sleep(ctx, 5*time.Second) }}
 		c := newClient(t, "http://localhost", gateway.WithOrderGuard(guard), over(goodTrip))
 		var all sync.WaitGroup
 		for i := range 300 {
@@ -542,7 +542,7 @@ func TestFlight_beginOutlasts(t *testing.T) {
 			var ended []gateway.OrderRecord
 			guard := &flightGuard{begin: func(ctx context.Context) error {
 				if begins++; begins == 1 {
-					return sleep(ctx, takes)
+					return held.Sleep(ctx, takes)
 				}
 				return nil
 			}}
@@ -585,7 +585,7 @@ func (c *usedContext) Err() error {
 func TestFlight_contextUsedAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		guard := &flightGuard{begin: func(ctx context.Context) error { return sleep(ctx, 5*time.Second) }}
+		guard := &flightGuard{begin: func(ctx context.Context) error { return held.Sleep(ctx, 5*time.Second) }}
 		c := newClient(t, "http://localhost", gateway.WithOrderGuard(guard), neverSends())
 		bounded, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

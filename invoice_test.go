@@ -593,16 +593,6 @@ func assertDecimal(t testing.TB, value int64, exponent int32, got decimal.Decima
 	assert.Equal(t, exponent, got.Exponent(), "the exponent")
 }
 
-// sleep waits, or returns the error of a context that has ended.
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // A cancelled call makes no other attempt, also where the service returns the existing invoice.
 func TestClient_CreateInvoice_cancelledOnce(t *testing.T) {
 	t.Parallel()

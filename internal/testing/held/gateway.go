@@ -37,10 +37,11 @@ func (h *held) hold(ctx context.Context, now stage) error {
 		return nil
 	}
 	h.onHold()
-	return sleep(ctx, h.holds)
+	return Sleep(ctx, h.holds)
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
+// Sleep waits, or returns the error of a context that has ended.
+func Sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
 		return nil
