@@ -192,13 +192,15 @@ func (f *flight) wait() *leave {
 	if left := f.callerEnded(); left != nil {
 		return left
 	}
+	// The deadline of a cancelled context is still to come. A timer that is due when it is made can crash the race
+	// detector in tests with virtual time (https://go.dev/issue/78156), hence a context.
 	deadline, _ := f.caller.Deadline()
-	timer := time.NewTimer(time.Until(deadline)) // later than the end of the context if it was cancelled
-	defer timer.Stop()
+	expired, cancel := context.WithDeadline(context.Background(), deadline)
+	defer cancel()
 	select {
 	case <-f.arrived:
 		return nil
-	case <-timer.C:
+	case <-expired.Done():
 	}
 	if left := f.deadlinePassed(); left != nil {
 		return left

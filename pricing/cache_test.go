@@ -32,8 +32,10 @@ func (s *source) load(ctx context.Context) (string, error) {
 	s.loads++
 	value := fmt.Sprintf("value %d", s.loads)
 	s.mu.Unlock()
+	took, cancel := context.WithTimeout(context.Background(), s.takes)
+	defer cancel()
 	select {
-	case <-time.After(s.takes):
+	case <-took.Done():
 	case <-ctx.Done():
 		return "half a value", ctx.Err()
 	}
