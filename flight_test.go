@@ -768,9 +768,12 @@ func TestFlight_recordsLater_goesOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
+		var mu sync.Mutex
 		failed := map[string]int{}
 		guard := &flightGuard{}
 		guard.end = func(_ context.Context, r gateway.OrderRecord) error {
+			mu.Lock()
+			defer mu.Unlock()
 			id := r.Request.OrderID
 			if failed[id]++; failed[id] > 1 && id != "last" {
 				panic("the guard is broken")
