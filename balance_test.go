@@ -3,7 +3,6 @@ package gateway_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"math/big"
 	"strings"
 	"testing"
@@ -158,9 +157,7 @@ func TestClient_Balance_twoAmounts(t *testing.T) {
 		`[{"coin":"BTC","balance":"1"},{"coin":"USDT","balance":"3","locked":"1"}]`: `"balance" and "locked"`,
 	} {
 		_, err := cannedClient(t, 200, enveloped(result)).Balance(t.Context(), gateway.BalanceQuery{CoinSymbol: "USDT"})
-		wrong, ok := errors.AsType[*gateway.DecodeError](err)
-		require.True(t, ok, result)
-		assert.EqualError(t, wrong.Err, "has two amounts, "+names+"; WithBalanceDecoder reads another form")
+		assert.EqualError(t, as[*gateway.DecodeError](t, err).Err, "has two amounts, "+names+"; WithBalanceDecoder reads another form")
 	}
 }
 
@@ -255,9 +252,7 @@ func TestClient_Balance_page(t *testing.T) {
 			require.NoError(t, err, "%.99s", body)
 			continue
 		}
-		wrong, ok := errors.AsType[*gateway.DecodeError](err)
-		require.True(t, ok, "%.99s", body)
-		assert.Equal(t, "/meta", wrong.Pointer)
+		assert.Equal(t, "/meta", as[*gateway.DecodeError](t, err).Pointer)
 		assert.ErrorContains(t, err, "WithBalanceDecoder", "the remedy")
 	}
 }

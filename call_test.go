@@ -201,15 +201,12 @@ func TestClient_sendsNothing(t *testing.T) {
 			assertRefused(t, err, s.op, tt.argument, tt.reason)
 			assertInvariants(t, got, err)
 		}
-		cancelled, cancel := cancelledContext()
+		late, cancel := context.WithDeadline(t.Context(), time.Unix(1, 0))
 		defer cancel()
-		late, cancelLate := context.WithDeadline(t.Context(), time.Unix(1, 0))
-		defer cancelLate()
-		for ctx, want := range map[context.Context]error{cancelled: context.Canceled, late: context.DeadlineExceeded} {
+		for ctx, want := range map[context.Context]error{cancelledContext(): context.Canceled, late: context.DeadlineExceeded} {
 			got, err := s.call(ctx, working)
 			assertInvariants(t, got, err)
-			failure, ok := errors.AsType[*gateway.TransportError](err)
-			require.True(t, ok, "%v", err)
+			failure := as[*gateway.TransportError](t, err)
 			assert.Equal(t, gateway.PhaseStart, failure.Phase)
 			assert.Zero(t, failure.Attempts)
 			assert.Equal(t, map[bool]gateway.Outcome{true: notSent, false: unknown}[s.write], gateway.OutcomeOf(err))
@@ -492,8 +489,7 @@ func TestRetry_RetryAfter(t *testing.T) {
 				func() error { return withdrawal(t.Context(), p.client) },
 				func() error { _, err := p.client.CreateInvoice(t.Context(), order("A-17")); return err },
 			} {
-				refusal, ok := errors.AsType[*gateway.APIError](call())
-				require.True(t, ok)
+				refusal := as[*gateway.APIError](t, call())
 				assert.Equal(t, tt.floor, refusal.RetryAfter)
 				assert.Equal(t, []gateway.Outcome{unknown, gateway.OutcomeRejected}[i], refusal.Outcome)
 			}

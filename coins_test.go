@@ -241,8 +241,7 @@ func TestClient_lookups_mismatch(t *testing.T) {
 		if tt.reason != "" {
 			require.ErrorIs(t, err, gateway.ErrResponseMismatch, tt.name)
 			assert.ErrorContains(t, err, tt.reason, tt.name)
-			wrong, _ := errors.AsType[*gateway.DecodeError](err)
-			assert.Equal(t, tt.pointer, wrong.Pointer, tt.name)
+			assert.Equal(t, tt.pointer, as[*gateway.DecodeError](t, err).Pointer, tt.name)
 		}
 		if tt.pointer == "" {
 			assert.Empty(t, w.drifts, tt.name)
@@ -272,8 +271,7 @@ func TestClient_lookups_bare(t *testing.T) {
 			enveloped(`{"coin":1}`):          "/result/coin: is a number, not an object",
 		} {
 			_, err = s.call(t.Context(), cannedClient(t, 200, body))
-			wrong, ok := errors.AsType[*gateway.DecodeError](err)
-			require.True(t, ok, "%s: %v", body, err)
+			wrong := as[*gateway.DecodeError](t, err)
 			assert.Equal(t, reason+"; WithCoinNetworkDecoder reads another form", wrong.Pointer+": "+wrong.Err.Error())
 		}
 	}

@@ -52,9 +52,7 @@ func within(d time.Duration, call callOf) callOf {
 // cancelled makes a call with a context that is cancelled.
 func cancelled(call callOf) callOf {
 	return func(_ context.Context, c *gateway.Client) (any, error) {
-		ctx, cancel := cancelledContext()
-		defer cancel()
-		return call(ctx, c)
+		return call(cancelledContext(), c)
 	}
 }
 
@@ -341,8 +339,7 @@ func TestErrors_ofOthersProveNothing(t *testing.T) {
 				c := newClient(t, "http://localhost", over(trip))
 				got, err := c.CreateInvoice(ctx, order("A-17"))
 				assertInvariants(t, got, err)
-				var lost *gateway.OutcomeUnknownError
-				assert.ErrorAs(t, err, &lost)
+				_ = as[*gateway.OutcomeUnknownError](t, err)
 				assert.Equal(t, unknown, gateway.OutcomeOf(err), "the invoice was sent: %v", err)
 				assert.False(t, gateway.SafeToRetry(err))
 				_, err = c.CreateInvoice(t.Context(), order("A-17"))
@@ -419,12 +416,8 @@ func TestErrors_keepNoSecret(t *testing.T) {
 						continue
 					}
 					assertSentinels(t, err, context.DeadlineExceeded)
-					if lost, ok := errors.AsType[*gateway.OutcomeUnknownError](err); ok {
-						err = lost.Cause
-					}
-					assertSentinels(t, err, context.DeadlineExceeded)
-					failure, ok := errors.AsType[*gateway.TransportError](err)
-					assert.True(t, ok && failure.Timeout())
+					assertSentinels(t, causeOf(err), context.DeadlineExceeded)
+					assert.True(t, as[*gateway.TransportError](t, causeOf(err)).Timeout())
 				}
 			})
 		}
@@ -492,14 +485,12 @@ func TestRedaction_As_keeps(t *testing.T) {
 	t.Parallel()
 	held := &requestError{http.Header{"X-Api-Key": {redactedKey}}}
 	failure := sanitizedBy(t, fmt.Errorf("pool: %w", errors.Join(io.ErrUnexpectedEOF, held)))
-	found, _ := errors.AsType[*requestError](failure)
-	assert.Same(t, held, found)
+	assert.Same(t, held, as[*requestError](t, failure))
 	encoded, err := json.Marshal(failure)
 	require.NoError(t, err)
 	assert.NotContains(t, fmt.Sprintf("%v %+v %s", failure, failure, encoded), redactedKey)
 	reset := &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
-	op, _ := errors.AsType[*net.OpError](sanitizedBy(t, reset))
-	assert.Same(t, reset, op)
+	assert.Same(t, reset, as[*net.OpError](t, sanitizedBy(t, reset)))
 	for _, ended := range []error{context.DeadlineExceeded, context.Canceled} {
 		assert.ErrorIs(t, sanitizedBy(t, fmt.Errorf("at %s: %w", redactedKey, ended)), ended)
 	}
@@ -515,9 +506,7 @@ func TestRedaction_headerThatIsCut(t *testing.T) {
 	const limit, shown = 1 << 10, 8 // bytes of the value, and of the key within them
 	value := strings.Repeat("x", limit-shown) + canary
 	_, err := withdrawalCall(t.Context(), newClient(t, "http://localhost", once(), over(statusTrip(404, "", "Server", value))))
-	failure, _ := errors.AsType[*gateway.APIError](err)
-	require.NotNil(t, failure)
-	header := failure.Header.Get("Server")
+	header := as[*gateway.APIError](t, err).Header.Get("Server")
 	assert.LessOrEqual(t, len(header), limit)
 	assert.Contains(t, header, "xxx")
 	assert.False(t, strings.Contains(header, canary[:shown]), "a part of the key is shown")

@@ -137,25 +137,11 @@ func respond(status int, body string) http.HandlerFunc {
 
 const inMemoryURL = "https://gateway.example"
 
+// inMemory is a client without a network, whose requests get one response.
 func inMemory(b testing.TB, body string, opts ...gateway.Option) *gateway.Client {
 	b.Helper()
-	c := forgottenInMemory(b, body, opts...)
-	b.Cleanup(func() { stopRecording(c) })
-	return c
+	return newClient(b, inMemoryURL, append(opts, over(statusTrip(200, body)))...)
 }
-
-// forgottenInMemory is for a client that the test does not keep.
-func forgottenInMemory(b testing.TB, body string, opts ...gateway.Option) *gateway.Client {
-	b.Helper()
-	c, err := gateway.New(inMemoryURL, canary, append(opts, gateway.WithHTTPClient(memory{body}.client()))...)
-	require.NoError(b, err)
-	return c
-}
-
-// memory is the body of each response of an http.Client without a network.
-type memory struct{ body string }
-
-func (m memory) client() *http.Client { return &http.Client{Transport: statusTrip(200, m.body)} }
 
 // newClient returns a client with the canary key.
 func newClient(t testing.TB, url string, opts ...gateway.Option) *gateway.Client {
@@ -168,9 +154,7 @@ func newClient(t testing.TB, url string, opts ...gateway.Option) *gateway.Client
 
 // stopRecording ends what records in the background.
 func stopRecording(c *gateway.Client) {
-	over, cancel := context.WithCancel(context.Background())
-	cancel()
-	_ = c.Shutdown(over)
+	_ = c.Shutdown(cancelledContext())
 }
 
 // An answer makes the response to a request, new each time.
@@ -266,8 +250,7 @@ func (c canned) RoundTrip(req *http.Request) (*http.Response, error) {
 // one response.
 func cannedClient(t testing.TB, status int, body string, opts ...gateway.Option) *gateway.Client {
 	t.Helper()
-	transport := gateway.WithHTTPClient(&http.Client{Transport: statusTrip(status, body)})
-	return newClient(t, inMemoryURL, append([]gateway.Option{transport, gateway.WithOrderGuard(nil), once()}, opts...)...)
+	return newClient(t, inMemoryURL, append([]gateway.Option{over(statusTrip(status, body)), gateway.WithOrderGuard(nil), once()}, opts...)...)
 }
 
 // decodeErrorOf returns the DecodeError that err is, or for a write the one
@@ -275,13 +258,25 @@ func cannedClient(t testing.TB, status int, body string, opts ...gateway.Option)
 func decodeErrorOf(t testing.TB, s subject, err error) *gateway.DecodeError {
 	t.Helper()
 	if s.write {
-		var unknown *gateway.OutcomeUnknownError
-		require.ErrorAs(t, err, &unknown)
-		err = unknown.Cause
+		err = as[*gateway.OutcomeUnknownError](t, err).Cause
 	}
-	wrong, ok := errors.AsType[*gateway.DecodeError](err)
-	require.True(t, ok, "%v", err)
-	return wrong
+	return as[*gateway.DecodeError](t, err)
+}
+
+// as returns the error of a type that err is, or that is in it.
+func as[E error](t testing.TB, err error) E {
+	t.Helper()
+	found, ok := errors.AsType[E](err)
+	require.True(t, ok, "%T: %v", err, err)
+	return found
+}
+
+// causeOf is the cause of an unknown outcome, and any other error itself.
+func causeOf(err error) error {
+	if lost, ok := errors.AsType[*gateway.OutcomeUnknownError](err); ok {
+		return lost.Cause
+	}
+	return err
 }
 
 // assertNotUnderstood asserts that a method cannot decode a response, reports the
@@ -376,9 +371,7 @@ var sentinels = []error{
 // assertUnknownBefore asserts that an error is about an earlier invoice of unknown outcome.
 func assertUnknownBefore(t testing.TB, err error, text ...any) {
 	t.Helper()
-	before, ok := errors.AsType[*gateway.OutcomeUnknownError](err)
-	require.True(t, ok, append([]any{"%v"}, err)...)
-	assert.True(t, before.Replayed, text...)
+	assert.True(t, as[*gateway.OutcomeUnknownError](t, err).Replayed, text...)
 }
 
 // assertSentinels asserts that an error matches these and no others.
@@ -476,10 +469,10 @@ func hangAfterReading(req *http.Request) (*http.Response, error) {
 	return hangTrip(req)
 }
 
-func cancelledContext() (context.Context, context.CancelFunc) {
+func cancelledContext() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	return ctx, cancel
+	return ctx
 }
 
 // A tripper is a RoundTripper in one function.

@@ -531,9 +531,7 @@ func TestWithInvoiceDecoder(t *testing.T) {
 			other := order("A-17")
 			otherPrice(&other)
 			_, err := c.CreateInvoice(t.Context(), other)
-			conflict, ok := errors.AsType[*gateway.OrderConflictError](err)
-			require.True(t, ok, "%v", err)
-			assert.Equal(t, tt.want, conflict.Invoice.Details, "a conflict has the details too")
+			assert.Equal(t, tt.want, as[*gateway.OrderConflictError](t, err).Invoice.Details, "a conflict has the details too")
 		})
 	}
 	_, err := cannedClient(t, 200, fields, gateway.WithInvoiceDecoder(failing)).CreateInvoice(t.Context(), order("A-17"))
@@ -648,12 +646,8 @@ func TestClient_CreateInvoice_cancelledOnce(t *testing.T) {
 			assert.Len(t, tt.trips, made)
 			assert.Equal(t, tt.want, gateway.OutcomeOf(err), "%v", err)
 			assert.Equal(t, tt.safe, gateway.SafeToRetry(err), "%v", err)
-			cause := err
-			if unknown, ok := errors.AsType[*gateway.OutcomeUnknownError](err); ok {
-				cause = unknown.Cause
-			}
-			assert.Equal(t, tt.is == context.Canceled, errors.Is(cause, context.Canceled), "%v", err)
-			assert.True(t, tt.is == nil || errors.Is(cause, tt.is), "%v", err)
+			assert.Equal(t, tt.is == context.Canceled, errors.Is(causeOf(err), context.Canceled), "%v", err)
+			assert.True(t, tt.is == nil || errors.Is(causeOf(err), tt.is), "%v", err)
 		})
 	}
 }

@@ -297,12 +297,10 @@ func TestWithAPIKeySource_Fails(t *testing.T) {
 	returns := func(key string, err error) func(context.Context) (string, error) {
 		return func(context.Context) (string, error) { return key, err }
 	}
-	ended, cancel := cancelledContext()
-	defer cancel()
 	idle := clientWithKeySource(t, "http://localhost", func(context.Context) (string, error) { panic("is not called") })
 	_, err := idle.Withdrawal(t.Context(), "..")
 	assert.ErrorIs(t, err, gateway.ErrInvalidArgument)
-	assert.ErrorIs(t, withdrawal(ended, idle), context.Canceled)
+	assert.ErrorIs(t, withdrawal(cancelledContext(), idle), context.Canceled)
 	for _, tt := range []struct {
 		name   string
 		source func(context.Context) (string, error)
@@ -376,10 +374,8 @@ func TestWithResponse(t *testing.T) {
 				assert.Equal(t, tt.want, response, tt.name)
 			})
 		}
-		ended, cancel := cancelledContext()
-		defer cancel()
 		response := gateway.Response{StatusCode: 200, Message: "old", Attempts: 9}
-		_, err := s.call(ended, cannedClient(t, 200, s.body()), gateway.WithResponse(&response))
+		_, err := s.call(cancelledContext(), cannedClient(t, 200, s.body()), gateway.WithResponse(&response))
 		require.Error(t, err)
 		response.Duration = 0
 		assert.Equal(t, gateway.Response{}, response, "although nothing is sent")

@@ -268,7 +268,7 @@ func TestOrder_replaysBytes(t *testing.T) {
 	_, err := c.CreateInvoice(t.Context(), other)
 	assert.EqualError(t, err, `gateway: create_invoice: order "A-17" has an invoice for another request, which differs in price: `+
 		`use that invoice, or start a new order`)
-	conflict, _ := errors.AsType[*gateway.OrderConflictError](err)
+	conflict := as[*gateway.OrderConflictError](t, err)
 	assert.Equal(t, []string{"price"}, conflict.Differs)
 	assert.Equal(t, order("A-17"), conflict.Request)
 	assert.Equal(t, odd, string(conflict.Invoice.Raw))
@@ -535,8 +535,7 @@ func TestOrderGuard_fails(t *testing.T) {
 			assert.NotErrorIs(t, err, gateway.ErrInvalidArgument)
 			assert.Equal(t, unknown, gateway.OutcomeOf(err))
 			assert.Equal(t, tt.again, gateway.SafeToRetry(err))
-			failure, ok := errors.AsType[*gateway.TransportError](err)
-			require.True(t, ok)
+			failure := as[*gateway.TransportError](t, err)
 			assert.Equal(t, gateway.PhaseOrder, failure.Phase)
 			assert.Zero(t, failure.Attempts)
 			assert.Contains(t, err.Error(), `gateway: create_invoice: order: order "A-17": the order guard: `)

@@ -252,8 +252,7 @@ func TestWithDecoder(t *testing.T) {
 		_, ofRates := c.ExchangeRates(t.Context())
 		_, ofBalance := c.Balance(t.Context(), gateway.BalanceQuery{})
 		for option, err := range map[string]error{"WithRatesDecoder": ofRates, "WithBalanceDecoder": ofBalance} {
-			wrong, ok := errors.AsType[*gateway.DecodeError](err)
-			require.True(t, ok, "%v", err)
+			wrong := as[*gateway.DecodeError](t, err)
 			assert.Equal(t, "/result", wrong.Pointer)
 			assert.ErrorContains(t, wrong.Err, "the function of "+option+": ")
 			assert.ErrorContains(t, wrong.Err, tt.reason)
@@ -342,8 +341,7 @@ func TestWithDecoder(t *testing.T) {
 			`{"BTC":{"usd":1,"eur":1}}`:          "/result: is missing; WithRatesDecoder reads another form",
 		} {
 			_, err := cannedClient(t, 200, body).ExchangeRates(t.Context())
-			wrong := &gateway.DecodeError{}
-			require.ErrorAs(t, err, &wrong)
+			wrong := as[*gateway.DecodeError](t, err)
 			assert.Equal(t, reason, wrong.Pointer+": "+wrong.Err.Error())
 		}
 	})

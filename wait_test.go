@@ -222,11 +222,8 @@ func TestClient_WaitWithdrawal_refused(t *testing.T) {
 // assertGivenUp asserts that a refusal has ended a wait, and which status was seen last.
 func assertGivenUp(t *testing.T, err error, status int, seen gateway.WithdrawalStatus) {
 	t.Helper()
-	wait, ok := errors.AsType[*gateway.WaitError](err)
-	require.True(t, ok, "%v", err)
-	assert.Equal(t, seen, wait.Status)
-	refusal, ok := errors.AsType[*gateway.APIError](err)
-	require.True(t, ok, "%v", err)
+	assert.Equal(t, seen, as[*gateway.WaitError](t, err).Status)
+	refusal := as[*gateway.APIError](t, err)
 	assert.Equal(t, status, refusal.StatusCode)
 	assert.NotEmpty(t, refusal.Message)
 }
@@ -301,8 +298,7 @@ func TestClient_WaitWithdrawal_final(t *testing.T) {
 			p := scriptedClient(t, withdrawalIn("PENDING"), withdrawalIn("CANCEL"), withdrawalIn("PENDING"), tt.response)
 			got, err := p.client.WaitWithdrawal(ctx, requestID, tt.options)
 			assertInvariants(t, got, err)
-			wait, ok := errors.AsType[*gateway.WaitError](err)
-			require.True(t, ok, "it is an error, because nobody has said that it is paid: %v", err)
+			wait := as[*gateway.WaitError](t, err) // because nobody has said that it is paid
 			require.NotNil(t, wait.Last)
 			assert.Equal(t, tt.last, wait.Last.Status)
 			assert.Contains(t, err.Error(), name+tt.text)
@@ -360,9 +356,7 @@ func TestClient_PollWithdrawal(t *testing.T) {
 	_, over, err := c.PollWithdrawal(t.Context(), "..", gateway.WaitOptions{})
 	assert.ErrorIs(t, err, gateway.ErrInvalidArgument)
 	assert.True(t, over, "it is not a matter of time")
-	ended, cancel := cancelledContext()
-	defer cancel()
-	_, over, err = c.PollWithdrawal(ended, requestID, gateway.WaitOptions{})
+	_, over, err = c.PollWithdrawal(cancelledContext(), requestID, gateway.WaitOptions{})
 	assert.ErrorIs(t, err, context.Canceled)
 	assert.False(t, over)
 }
@@ -401,8 +395,7 @@ func TestClient_WaitWithdrawal_ContextEnds(t *testing.T) {
 					assertInvariants(t, got, err)
 					assert.ErrorIs(t, err, cause)
 					assert.True(t, strings.HasPrefix(err.Error(), tt.begins), err.Error())
-					wait, ok := errors.AsType[*gateway.WaitError](err)
-					require.True(t, ok)
+					wait := as[*gateway.WaitError](t, err)
 					assert.Equal(t, len(p.at), wait.Polls)
 					assert.Equal(t, requestID, wait.WithdrawRequestID)
 					assert.Equal(t, tt.last, wait.Status)
@@ -434,8 +427,6 @@ func TestClient_WaitWithdrawal_Arguments(t *testing.T) {
 	}
 	keyless, err := gateway.New("http://localhost", "", gateway.WithoutAPIKey(), neverSends())
 	require.NoError(t, err)
-	ended, cancel := cancelledContext()
-	defer cancel()
 	for _, tt := range []struct {
 		ctx    context.Context
 		client *gateway.Client
@@ -447,7 +438,7 @@ func TestClient_WaitWithdrawal_Arguments(t *testing.T) {
 		{t.Context(), &gateway.Client{}, requestID, gateway.ErrInvalidArgument},
 		{t.Context(), nil, requestID, gateway.ErrInvalidArgument},
 		{t.Context(), keyless, requestID, gateway.ErrMissingAPIKey},
-		{ended, c, requestID, context.Canceled},
+		{cancelledContext(), c, requestID, context.Canceled},
 	} {
 		got, err := tt.client.WaitWithdrawal(tt.ctx, tt.id, gateway.WaitOptions{})
 		assertInvariants(t, got, err)

@@ -1,7 +1,6 @@
 package gateway_test
 
 import (
-	"errors"
 	"strconv"
 	"strings"
 	"testing"
@@ -63,13 +62,11 @@ func TestWithdrawalStatusOf(t *testing.T) {
 	} {
 		c := cannedClient(t, 201, enveloped(result))
 		err := withdrawal(t.Context(), c)
-		_, ok := errors.AsType[*gateway.DecodeError](err)
-		require.True(t, ok, "%v", err)
+		_ = as[*gateway.DecodeError](t, err)
 		assert.Equal(t, gateway.WithdrawalCompleted, gateway.WithdrawalStatusOf(err))
 		assert.Regexp(t, `\(the status is "(COMPLETED|completed)"\)`, err)
 		_, err = c.WaitWithdrawal(t.Context(), requestID, gateway.WaitOptions{})
-		ended, ok := errors.AsType[*gateway.WaitError](err)
-		require.True(t, ok, "%v", err)
+		ended := as[*gateway.WaitError](t, err)
 		assert.Equal(t, gateway.WithdrawalCompleted, ended.Status)
 		assert.Nil(t, ended.Last)
 	}
