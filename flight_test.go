@@ -116,34 +116,37 @@ func slowly(after time.Duration, then tripper) gateway.Option {
 	})
 }
 
-// Calls for one order make one flight, in whatever case its UUID is: the others get its outcome, whatever their request if that is unknown. After a
-// refusal, or if nothing was sent, one of them begins the next flight.
+// Calls for one order make one flight, in whatever case its UUID is: the others get its invoice or its unknown outcome as
+// soon as it ends. After a refusal, or if nothing was sent, one of them begins the next flight.
+// I-122
 func TestFlight_join(t *testing.T) {
 	t.Parallel()
-	busy, spellings := statusTrip(503, refused("Down.")), []string{uuid, strings.ToUpper(uuid)}
+	const calls = 21
+	busy, no, spellings := statusTrip(503, refused("Down.")), statusTrip(422, refused("No.")), []string{uuid, strings.ToUpper(uuid)}
 	for _, tt := range []struct {
-		name   string
-		trip   tripper
-		opts   []gateway.Option
-		want   gateway.Outcome // of the first call, and of the others
-		begins int             // calls of Begin
-		sent   int             // 0 if Begin fails
+		name         string
+		first, later tripper
+		opts         []gateway.Option
+		want         gateway.Outcome // of the calls that wait for the first
+		flights      int             // calls of Begin
+		sent         int             // 0 if Begin fails
 	}{
-		{"the guard fails for all of them", goodTrip, nil, unknown, 1, 0},
-		{"a success is replayed", goodTrip, nil, succeeded, 1, 1},
-		{"an unknown outcome is replayed", busy, nil, unknown, 1, 1},
+		{"the guard fails for all of them", nil, nil, nil, unknown, 1, 0},
+		{"a success is replayed", goodTrip, nil, nil, succeeded, 1, 1},
+		{"an unknown outcome is replayed", busy, nil, nil, unknown, 1, 1},
 		{
-			"an unknown outcome is replayed, although the next call would send the order again", busy,
-			[]gateway.Option{gateway.WithIdempotentOrders(), once()},
-			unknown, 1, 1,
+			"an unknown outcome is replayed, although the next call would send the order again", busy, nil,
+			[]gateway.Option{gateway.WithIdempotentOrders(), once()}, unknown, 1, 1,
 		},
-		{"after a refusal each call sends", statusTrip(422, refused("No.")), nil, rejected, 21, 21},
-		{"if nothing was sent each call tries", errorTrip(errBreaker), nil, notSent, 21, 21},
+		{"after a refusal each call sends", no, no, nil, rejected, calls, calls},
+		{"after a refusal the next one succeeds", no, goodTrip, nil, succeeded, 2, 2},
+		{"if nothing was sent each call tries", brokenOff, brokenOff, nil, notSent, calls, calls},
+		{"if nothing was sent the next one succeeds", brokenOff, goodTrip, nil, succeeded, 2, 2},
 	} {
 		inBubble(t, tt.name, func(t *testing.T) {
-			var begins, sent, ends, noAttempt atomic.Int32
+			var flights, sent, created, ends, noAttempt atomic.Int32
 			guard := &flightGuard{begin: func(context.Context) error {
-				begins.Add(1)
+				flights.Add(1)
 				if tt.sent > 0 {
 					return nil
 				}
@@ -151,9 +154,12 @@ func TestFlight_join(t *testing.T) {
 				return errOfTheGuard
 			}}
 			trip := func(req *http.Request) (*http.Response, error) {
-				sent.Add(1)
+				isFirst := sent.Add(1) == 1
 				time.Sleep(time.Second)
-				return tt.trip(req)
+				if isFirst {
+					return tt.first(req)
+				}
+				return tt.later(req)
 			}
 			watch := gateway.WithObserver(gateway.Observer{End: func(_ context.Context, c gateway.Call) {
 				ends.Add(1)
@@ -162,21 +168,35 @@ func TestFlight_join(t *testing.T) {
 				}
 			}})
 			c := newClient(t, "http://localhost", append(tt.opts, gateway.WithOrderGuard(guard), watch, over(trip))...)
-			var all sync.WaitGroup
-			for i := range 21 {
-				all.Go(func() {
-					got, err := c.CreateInvoice(t.Context(), order(spellings[i%2]))
-					assertInvariants(t, got, err)
-					assert.Equal(t, tt.want, gateway.OutcomeOf(err), "%v", err)
-				})
+			begun := time.Now()
+			create := func(i int) gateway.Outcome {
+				got, err := c.CreateInvoice(t.Context(), order(spellings[i%2]))
+				assertInvariants(t, got, err)
+				if err == nil && !got.Replayed {
+					created.Add(1)
+				}
+				return gateway.OutcomeOf(err)
 			}
-			all.Wait()
-			assert.EqualValues(t, tt.begins, begins.Load())
+			go create(0)
+			synctest.Wait()
+			atOnce(calls-1, func(i int) { assert.Equal(t, tt.want, create(i+1)) })
+			assert.EqualValues(t, tt.flights, flights.Load())
 			assert.EqualValues(t, tt.sent, sent.Load())
-			assert.EqualValues(t, 21, ends.Load())
-			assert.EqualValues(t, 21-tt.sent, noAttempt.Load(), "a call that waits makes no attempt")
+			assert.Equal(t, tt.want == succeeded, created.Load() == 1, "one call reports that it created the invoice")
+			assert.EqualValues(t, calls, ends.Load())
+			assert.EqualValues(t, calls-tt.sent, noAttempt.Load(), "a call that waits makes no attempt")
+			assert.Equal(t, time.Duration(tt.flights)*time.Second, time.Since(begun))
 		})
 	}
+}
+
+// atOnce calls a function so many times at once.
+func atOnce(n int, do func(i int)) {
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { do(i) })
+	}
+	all.Wait()
 }
 
 // A call that waits returns when its context ends, and at once if its request is another one. It waits no longer than one
@@ -216,16 +236,12 @@ func TestFlight_join_guardKnows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		guard := &recordingGuard{has: &gateway.OrderRecord{Outcome: succeeded, Request: order("A-17"), Invoice: []byte(invoiceJSON)}}
 		c := newClient(t, "http://localhost", gateway.WithOrderGuard(guard), slowly(time.Second, statusTrip(500, refused("Down."))))
-		var both sync.WaitGroup
-		for range 2 {
-			both.Go(func() {
-				got, err := c.CreateInvoice(t.Context(), order("A-17"))
-				if assert.NoError(t, err) {
-					assert.JSONEq(t, invoiceJSON, string(got.Raw))
-				}
-			})
-		}
-		both.Wait()
+		atOnce(2, func(int) {
+			got, err := c.CreateInvoice(t.Context(), order("A-17"))
+			if assert.NoError(t, err) {
+				assert.JSONEq(t, invoiceJSON, string(got.Raw))
+			}
+		})
 		assert.Len(t, guard.begun, 1)
 	})
 }
@@ -236,16 +252,12 @@ func TestFlight_join_merchants(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClient(t, "http://localhost", slowly(time.Second, goodTrip))
 		begun := time.Now()
-		var both sync.WaitGroup
-		for _, merchant := range []string{"north", "south"} {
-			both.Go(func() {
-				got, err := c.CreateInvoice(t.Context(), order("A-17"), gateway.WithMerchant(merchant))
-				if assert.NoError(t, err) {
-					assert.False(t, got.Replayed)
-				}
-			})
-		}
-		both.Wait()
+		atOnce(2, func(i int) {
+			got, err := c.CreateInvoice(t.Context(), order("A-17"), gateway.WithMerchant(fmt.Sprint("shop ", i)))
+			if assert.NoError(t, err) {
+				assert.False(t, got.Replayed)
+			}
+		})
 		assert.Equal(t, time.Second, time.Since(begun))
 	})
 }
@@ -363,16 +375,12 @@ func TestFlight_recordsLater_unknownBefore(t *testing.T) {
 		guard.end = func(context.Context, gateway.OrderRecord) error { return errors.New("the table is locked") }
 		trip = statusTrip(429, refused("Slower."))
 		begun := time.Now()
-		var both sync.WaitGroup
-		for range 2 {
-			both.Go(func() {
-				_, err := c.CreateInvoice(t.Context(), order("A-17"))
-				assertUnknownBefore(t, err)
-				assert.True(t, gateway.SafeToRetry(err))
-				assert.Equal(t, time.Second, time.Since(begun))
-			})
-		}
-		both.Wait()
+		atOnce(2, func(int) {
+			_, err := c.CreateInvoice(t.Context(), order("A-17"))
+			assertUnknownBefore(t, err)
+			assert.True(t, gateway.SafeToRetry(err))
+			assert.Equal(t, time.Second, time.Since(begun))
+		})
 		other := order("A-17")
 		otherPrice(&other)
 		_, err = c.CreateInvoice(t.Context(), other)
@@ -436,15 +444,11 @@ func TestFlight_recordsLater_bounds(t *testing.T) {
 		}
 		c := newClient(t, "http://localhost", gateway.WithOrderGuard(guard), over(goodTrip), muted())
 		begun := time.Now()
-		var all sync.WaitGroup
-		for i := range orders {
-			all.Go(func() {
-				got, err := c.CreateInvoice(t.Context(), order(fmt.Sprint("A-", i)))
-				assert.NoError(t, err)
-				assert.ErrorIs(t, got.GuardErr, context.DeadlineExceeded)
-			})
-		}
-		all.Wait()
+		atOnce(orders, func(i int) {
+			got, err := c.CreateInvoice(t.Context(), order(fmt.Sprint("A-", i)))
+			assert.NoError(t, err)
+			assert.ErrorIs(t, got.GuardErr, context.DeadlineExceeded)
+		})
 		assert.Equal(t, 10*time.Second, time.Since(begun), "calls return after 10 seconds")
 		most.Store(0)
 		time.Sleep(time.Minute)
@@ -490,21 +494,17 @@ func TestFlight_bound(t *testing.T) {
 			_, err := c.CreateInvoice(ctx, order(fmt.Sprint("A-", i)))
 			return err
 		}
-		var all sync.WaitGroup
-		for i := range orders {
-			all.Go(func() {
-				err := create(i)
-				assert.ErrorIs(t, err, context.DeadlineExceeded)
-				if errors.Is(err, gateway.ErrStillSending) {
-					stillSending.Add(1)
-				}
-				if _, isUnknown := errors.AsType[*gateway.OutcomeUnknownError](err); isUnknown {
-					unknowns.Add(1)
-					assert.False(t, gateway.SafeToRetry(err))
-				}
-			})
-		}
-		all.Wait()
+		atOnce(orders, func(i int) {
+			err := create(i)
+			assert.ErrorIs(t, err, context.DeadlineExceeded)
+			if errors.Is(err, gateway.ErrStillSending) {
+				stillSending.Add(1)
+			}
+			if _, isUnknown := errors.AsType[*gateway.OutcomeUnknownError](err); isUnknown {
+				unknowns.Add(1)
+				assert.False(t, gateway.SafeToRetry(err))
+			}
+		})
 		assert.Equal(t, []int32{256, 4}, []int32{stillSending.Load(), unknowns.Load()})
 		require.ErrorIs(t, create(orders), gateway.ErrStillSending)
 		require.NoError(t, c.Shutdown(t.Context()))
@@ -518,16 +518,12 @@ func TestFlight_bound_recording(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		guard := &flightGuard{end: func(ctx context.Context, _ gateway.OrderRecord) error { return held.Sleep(ctx, 5*time.Second) }}
 		c := newClient(t, "http://localhost", gateway.WithOrderGuard(guard), over(goodTrip))
-		var all sync.WaitGroup
-		for i := range 300 {
-			all.Go(func() {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
-				_, err := c.CreateInvoice(ctx, order(fmt.Sprint("A-", i)))
-				assert.ErrorIs(t, err, gateway.ErrStillSending)
-			})
-		}
-		all.Wait()
+		atOnce(300, func(i int) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, err := c.CreateInvoice(ctx, order(fmt.Sprint("A-", i)))
+			assert.ErrorIs(t, err, gateway.ErrStillSending)
+		})
 		require.NoError(t, c.Shutdown(t.Context()))
 	})
 }

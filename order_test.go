@@ -13,11 +13,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/shopspring/decimal"
@@ -295,58 +292,6 @@ func TestOrder_largeInvoice(t *testing.T) {
 			}
 		}
 		assert.Equal(t, kept, ends[0].GuardErr == nil)
-	}
-}
-
-// Calls for one order at once wait for the one in flight: all get its invoice or its unknown outcome. After a refusal
-// each sends its own request.
-// I-122
-func TestOrder_waits(t *testing.T) {
-	t.Parallel()
-	const takes = 2 * time.Second
-	no := statusTrip(422, refused("No."))
-	for _, tt := range []struct {
-		name         string
-		callers      int
-		first, later tripper
-		want         gateway.Outcome // of those that wait
-		sent         int
-	}{
-		{"it succeeds", 100, goodTrip, nil, succeeded, 1},
-		{"its outcome is unknown", 20, reset, nil, unknown, 1},
-		{"it is refused, and so are all", 20, no, no, rejected, 20},
-		{"it is refused, and the next one succeeds", 20, no, goodTrip, succeeded, 2},
-		{"it is not sent", 20, brokenOff, goodTrip, succeeded, 2},
-	} {
-		inBubble(t, tt.name, func(t *testing.T) {
-			var sent, created atomic.Int32
-			c := newClient(t, "http://localhost", once(), over(func(req *http.Request) (*http.Response, error) {
-				if sent.Add(1) > 1 {
-					return tt.later(req)
-				}
-				time.Sleep(takes)
-				return tt.first(req)
-			}))
-			begun := time.Now()
-			var all sync.WaitGroup
-			for i := range tt.callers {
-				all.Go(func() {
-					got, err := c.CreateInvoice(t.Context(), order("A-17"))
-					assertInvariants(t, got, err)
-					assert.True(t, i == 0 || tt.want == gateway.OutcomeOf(err), "%v", err)
-					if err == nil && !got.Replayed {
-						created.Add(1)
-					}
-				})
-				if i == 0 {
-					synctest.Wait()
-				}
-			}
-			all.Wait()
-			assert.EqualValues(t, tt.sent, sent.Load())
-			assert.Equal(t, tt.want == succeeded, created.Load() == 1, "one call reports that it created the invoice")
-			assert.Less(t, time.Since(begun), takes*3/2)
-		})
 	}
 }
 
