@@ -532,8 +532,7 @@ func TestRetry_noFurtherAttempt(t *testing.T) {
 		{"80 reads succeed when they are tried again", false, quick, everyOther, 80, 80, ""},
 	} {
 		inBubble(t, tt.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-			defer cancel()
+			ctx := lasting(t, 10*time.Second)
 			tries := 0
 			transport := tripper(func(*http.Request) (*http.Response, error) { // it does not read the invoice
 				tries++

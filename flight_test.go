@@ -54,7 +54,7 @@ func TestFlight_attempts(t *testing.T) {
 	} {
 		inBubble(t, tt.name, func(t *testing.T) {
 			made, reads := 0, 0
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			ctx, cancel := context.WithCancel(lasting(t, 10*time.Second))
 			defer cancel()
 			c := newClient(t, "http://localhost", gateway.WithIdempotentOrders(), over(func(req *http.Request) (*http.Response, error) {
 				if made++; made == tt.cancels {
@@ -216,9 +216,7 @@ func TestFlight_join_otherwise(t *testing.T) {
 		assert.ErrorIs(t, err, gateway.ErrOrderInFlight)
 		assert.Zero(t, time.Since(begun), "another request does not wait")
 
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		_, err = c.CreateInvoice(ctx, order("A-17"))
+		_, err = c.CreateInvoice(lasting(t, time.Second), order("A-17"))
 		assert.ErrorIs(t, err, gateway.ErrOrderInFlight)
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.True(t, gateway.SafeToRetry(err))
@@ -275,9 +273,7 @@ func TestFlight_otherProcess(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range 1500 {
 			all.Go(func() {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i+1)*10*time.Millisecond) // at most 15 s
-				defer cancel()
-				got, err := c.CreateInvoice(ctx, order("A-17"))
+				got, err := c.CreateInvoice(lasting(t, time.Duration(i+1)*10*time.Millisecond), order("A-17")) // at most 15 s
 				if err == nil {
 					assert.True(t, got.Replayed)
 					return
@@ -331,8 +327,7 @@ func TestFlight_recordsLater(t *testing.T) {
 				return nil
 			}
 			c := newClient(t, "http://localhost", gateway.WithOrderGuard(guard), over(tt.trip), muted())
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
-			defer cancel()
+			ctx := lasting(t, 2*time.Hour)
 			got, err := c.CreateInvoice(t.Context(), order("A-17"))
 			if assertInvariants(t, got, err); err == nil {
 				assert.ErrorContains(t, got.GuardErr, strings.TrimPrefix(tt.fails.Error(), "gateway: "))
@@ -346,8 +341,7 @@ func TestFlight_recordsLater(t *testing.T) {
 				assert.Equal(t, tt.locked < time.Minute, gateway.OutcomeOf(err) == rejected, "nothing is sent until it is recorded: %v", err)
 			}
 			if tt.shutsDown {
-				ctx, cancel = context.WithTimeout(ctx, time.Second)
-				defer cancel()
+				ctx = lasting(t, time.Second)
 			} else {
 				time.Sleep(time.Until(begun.Add(tt.locked + 15*time.Second)))
 				synctest.Wait()
@@ -489,9 +483,7 @@ func TestFlight_bound(t *testing.T) {
 			return goodTrip(req)
 		}))
 		create := func(i int) error {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			_, err := c.CreateInvoice(ctx, order(fmt.Sprint("A-", i)))
+			_, err := c.CreateInvoice(lasting(t, time.Second), order(fmt.Sprint("A-", i)))
 			return err
 		}
 		atOnce(orders, func(i int) {
@@ -519,9 +511,7 @@ func TestFlight_bound_recording(t *testing.T) {
 		guard := &flightGuard{end: func(ctx context.Context, _ gateway.OrderRecord) error { return held.Sleep(ctx, 5*time.Second) }}
 		c := newClient(t, "http://localhost", gateway.WithOrderGuard(guard), over(goodTrip))
 		atOnce(300, func(i int) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			_, err := c.CreateInvoice(ctx, order(fmt.Sprint("A-", i)))
+			_, err := c.CreateInvoice(lasting(t, time.Second), order(fmt.Sprint("A-", i)))
 			assert.ErrorIs(t, err, gateway.ErrStillSending)
 		})
 		require.NoError(t, c.Shutdown(t.Context()))
@@ -544,10 +534,8 @@ func TestFlight_beginOutlasts(t *testing.T) {
 			}}
 			guard.end = func(_ context.Context, r gateway.OrderRecord) error { ended = append(ended, r); return nil }
 			c := newClient(t, "http://localhost", gateway.WithOrderGuard(guard), over(goodTrip))
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
 			begun := time.Now()
-			_, err := c.CreateInvoice(ctx, order("A-17"))
+			_, err := c.CreateInvoice(lasting(t, time.Second), order("A-17"))
 			assert.Equal(t, time.Second, time.Since(begun))
 			assert.Equal(t, unknown, gateway.OutcomeOf(err))
 			assert.True(t, gateway.SafeToRetry(err))
@@ -583,9 +571,7 @@ func TestFlight_contextUsedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		guard := &flightGuard{begin: func(ctx context.Context) error { return held.Sleep(ctx, 5*time.Second) }}
 		c := newClient(t, "http://localhost", gateway.WithOrderGuard(guard), neverSends())
-		bounded, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		ctx := &usedContext{Context: bounded}
+		ctx := &usedContext{Context: lasting(t, time.Second)}
 		_, err := c.CreateInvoice(ctx, order("A-17"))
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		ctx.isUsedAgain.Store(true)
@@ -672,9 +658,7 @@ func testPanic(t *testing.T, where, how, caller string, want gateway.OrderState)
 		}))
 	ctx := t.Context()
 	if caller != "without a deadline" {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, time.Second)
-		defer cancel()
+		ctx = lasting(t, time.Second)
 	}
 	var got *gateway.Invoice
 	var err error
@@ -720,9 +704,7 @@ func TestFlight_panickingLogger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logger := gateway.WithLogger(slog.New(panickingHandler{slog.DiscardHandler}))
 		c := newClient(t, "http://localhost", logger, slowly(2*time.Second, func(*http.Request) (*http.Response, error) { panic("gone wrong") }))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		_, err := c.CreateInvoice(ctx, order("A-17"))
+		_, err := c.CreateInvoice(lasting(t, time.Second), order("A-17"))
 		require.ErrorIs(t, err, gateway.ErrStillSending)
 		require.NoError(t, c.Shutdown(t.Context()))
 	})
@@ -738,7 +720,7 @@ func TestFlight_noGuard(t *testing.T) {
 	t.Parallel()
 	for _, isCancelled := range []bool{false, true} {
 		inBubble(t, fmt.Sprint("cancelled before: ", isCancelled), func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			ctx, cancel := context.WithCancel(lasting(t, time.Second))
 			defer cancel()
 			c := newClient(t, "http://localhost", gateway.WithOrderGuard(nil), over(func(req *http.Request) (*http.Response, error) {
 				drain(req)
@@ -804,9 +786,7 @@ func TestFlight_noGoroutine(t *testing.T) {
 	for name, isSame := range map[string]bool{"no deadline": true, "a deadline": false} {
 		ctx := t.Context()
 		if !isSame {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, time.Hour)
-			defer cancel()
+			ctx = lasting(t, time.Hour)
 		}
 		var response gateway.Response
 		_, err := c.CreateInvoice(ctx, order(name), gateway.WithResponse(&response))

@@ -469,6 +469,14 @@ func hangAfterReading(req *http.Request) (*http.Response, error) {
 	return hangTrip(req)
 }
 
+// lasting is a context of a test with a deadline.
+func lasting(t testing.TB, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
 func cancelledContext() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -317,9 +317,7 @@ func TestOrder_waitEnds(t *testing.T) {
 			n := &recordingGuard{lease: gateway.Lease{State: gateway.OrderInFlight, Known: &gateway.OrderRecord{Request: order("A-17")}}}
 			c := newClient(t, "http://localhost", gateway.WithOrderGuard(n), gateway.WithRetry(policy), neverSends())
 			begun := time.Now()
-			got, err := within(tt.timeout, func(ctx context.Context, c *gateway.Client) (any, error) {
-				return c.CreateInvoice(ctx, tt.request)
-			})(t.Context(), c)
+			got, err := c.CreateInvoice(lasting(t, tt.timeout), tt.request)
 			assertInvariants(t, got, err)
 			assert.InDelta(t, tt.waits, time.Since(begun), float64(500*time.Millisecond))
 			assert.Equal(t, unknown, gateway.OutcomeOf(err))
@@ -718,7 +716,7 @@ func TestOrderGuard_shortLease(t *testing.T) {
 		inBubble(t, tt.name, func(t *testing.T) {
 			policy := gateway.RetryPolicy{MaxAttempts: 2, InvoiceTimeout: tt.timeout, MaxDelay: 5 * time.Second, MaxRetryAfter: 20 * time.Second}
 			n := &recordingGuard{lease: gateway.Lease{Expires: time.Now().Add(tt.lease)}}
-			got, err := within(tt.deadline, invoiceCall)(t.Context(),
+			got, err := invoiceCall(lasting(t, tt.deadline),
 				newClient(t, "http://localhost", append(tt.opts, gateway.WithOrderGuard(n), gateway.WithRetry(policy), over(goodTrip))...))
 			assertInvariants(t, got, err)
 			require.Len(t, n.ended, 1)

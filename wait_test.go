@@ -103,10 +103,8 @@ func TestClient_WaitWithdrawal_Intervals(t *testing.T) {
 		{"both are the same", gateway.WaitOptions{MinInterval: time.Second, MaxInterval: time.Second}, time.Second, time.Second},
 	} {
 		inBubble(t, tt.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 1000*tt.most)
-			defer cancel()
 			p := paced(t, gateway.RetryPolicy{}, withdrawalIn("PENDING"))
-			_, err := p.client.WaitWithdrawal(ctx, requestID, tt.options)
+			_, err := p.client.WaitWithdrawal(lasting(t, 1000*tt.most), requestID, tt.options)
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			waits := p.waits()
 			longest := time.Duration(0)
@@ -175,10 +173,8 @@ func TestClient_WaitWithdrawal(t *testing.T) {
 	}
 	for name, response := range weather {
 		inBubble(t, name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
-			defer cancel()
 			p := paced(t, gateway.RetryPolicy{MaxAttempts: 1}, withdrawalIn("PENDING"), response, response, withdrawalIn("completed"))
-			got, err := p.client.WaitWithdrawal(ctx, requestID, gateway.WaitOptions{})
+			got, err := p.client.WaitWithdrawal(lasting(t, 24*time.Hour), requestID, gateway.WaitOptions{})
 			assertInvariants(t, got, err)
 			require.NoError(t, err)
 			assert.Equal(t, gateway.WithdrawalCompleted, got.Status)
@@ -293,10 +289,8 @@ func TestClient_WaitWithdrawal_final(t *testing.T) {
 		{"COMPLETED beside a field that cannot be read", gateway.WaitOptions{}, unreadableIn("COMPLETED"), "PENDING", `"COMPLETED", polls: 4: `, nil},
 	} {
 		inBubble(t, tt.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
-			defer cancel()
 			p := scriptedClient(t, withdrawalIn("PENDING"), withdrawalIn("CANCEL"), withdrawalIn("PENDING"), tt.response)
-			got, err := p.client.WaitWithdrawal(ctx, requestID, tt.options)
+			got, err := p.client.WaitWithdrawal(lasting(t, 24*time.Hour), requestID, tt.options)
 			assertInvariants(t, got, err)
 			wait := as[*gateway.WaitError](t, err) // because nobody has said that it is paid
 			require.NotNil(t, wait.Last)
@@ -385,7 +379,7 @@ func TestClient_WaitWithdrawal_ContextEnds(t *testing.T) {
 			t.Parallel()
 			for _, cause := range []error{context.Canceled, context.DeadlineExceeded} {
 				synctest.Test(t, func(t *testing.T) {
-					ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+					ctx, cancel := context.WithCancel(lasting(t, time.Hour))
 					defer cancel()
 					if errors.Is(cause, context.Canceled) {
 						time.AfterFunc(time.Minute, cancel)
