@@ -15,8 +15,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -371,59 +369,6 @@ func TestCreateInvoice_earlyResponse(t *testing.T) {
 	}
 }
 
-// A retry of a read dials anew if there was no response, or a response that another host may not give: neither a dead
-// connection nor the failing host is used again. Package attempt tests the connections.
-func TestClient_retryDialsAnew(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		name, status string // of the connections that do not work; no status for no response
-		dials        int64
-		works        bool
-	}{
-		{"no response", "", 4, true},
-		{"502", "502 No", 4, true},
-		{"503", "503 No", 4, true},
-		{"504", "504 No", 4, true},
-		{"429, which another host would say too", "429 No", 3, false},
-	} {
-		inBubble(t, tt.name, func(t *testing.T) {
-			var dialed, broken atomic.Int64 // the first connections do not work
-			serveOne := func(conn net.Conn, number int64) {
-				for reader := bufio.NewReader(conn); ; {
-					if _, err := http.ReadRequest(reader); err != nil {
-						return
-					}
-					time.Sleep(time.Millisecond) // others dial meanwhile
-					status, body := "200 OK", enveloped(ratesJSON)
-					if number <= broken.Load() {
-						status, body = tt.status, ""
-					}
-					if status != "" {
-						_, _ = fmt.Fprintf(conn, "HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n%s", status, len(body), body)
-					}
-				}
-			}
-			transport := &http.Transport{MaxIdleConnsPerHost: 3, DialContext: func(context.Context, string, string) (net.Conn, error) {
-				ours, theirs := net.Pipe()
-				go serveOne(theirs, dialed.Add(1))
-				return ours, nil
-			}}
-			c := newClient(t, "http://localhost", gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 2}), gateway.WithHTTPClient(&http.Client{Transport: transport}))
-			var together sync.WaitGroup
-			for range 3 {
-				together.Go(func() { _, _ = c.ExchangeRates(t.Context()) })
-			}
-			together.Wait()
-			require.EqualValues(t, 3, dialed.Load())
-			broken.Store(3)
-			_, err := c.ExchangeRates(t.Context())
-			assert.Equal(t, tt.works, err == nil, "%v", err)
-			assert.Equal(t, tt.dials, dialed.Load())
-			c.CloseIdleConnections()
-		})
-	}
-}
-
 // The fields of a RetryPolicy, and their defaults, reach the loop: over many calls the
 // waits stay under their ceilings, and come near both ends. The waits are tested in package attempt.
 // I-160
@@ -510,7 +455,7 @@ func TestRetry_noFurtherAttempt(t *testing.T) {
 	t.Parallel()
 	const late, empty = "(the next one would be after the deadline)", "the retry budget was empty"
 	long, quick := gateway.RetryPolicy{BaseDelay: 1000 * time.Hour, MaxDelay: 1000 * time.Hour}, gateway.RetryPolicy{BaseDelay: time.Microsecond, MaxDelay: time.Microsecond}
-	var everyOther []answer
+	var everyOther trips
 	for range 80 {
 		everyOther = append(everyOther, saysStatus(500), withdrawalIn("PENDING"))
 	}
@@ -518,36 +463,31 @@ func TestRetry_noFurtherAttempt(t *testing.T) {
 		name      string
 		write     bool
 		policy    gateway.RetryPolicy
-		responses []answer
+		responses trips
 		calls     int
 		retries   int // of all calls
 		text      string
 	}{
-		{"a read after a status with a long Retry-After", false, quick, []answer{saysStatus(503, "Retry-After", "20")}, 1, 0, late},
-		{"a read without a response", false, long, []answer{lost}, 1, 0, late},
-		{"an invoice that was not sent", true, long, []answer{lost}, 1, 0, late},
-		{"80 reads fail with 500", false, quick, []answer{saysStatus(500)}, 80, 35, empty},
-		{"80 reads are limited by 429, which costs nothing", false, quick, []answer{saysStatus(429)}, 80, 160, `429: "No." (3 attempts)`},
-		{"80 invoices are not sent", true, quick, []answer{lost}, 80, 35, empty},
+		{"a read after a status with a long Retry-After", false, quick, trips{saysStatus(503, "Retry-After", "20")}, 1, 0, late},
+		{"a read without a response", false, long, trips{brokenConnect}, 1, 0, late},
+		{"an invoice that was not sent", true, long, trips{brokenConnect}, 1, 0, late},
+		{"80 reads fail with 500", false, quick, trips{saysStatus(500)}, 80, 35, empty},
+		{"80 reads are limited by 429, which costs nothing", false, quick, trips{saysStatus(429)}, 80, 160, `429: "No." (3 attempts)`},
+		{"80 invoices are not sent", true, quick, trips{brokenConnect}, 80, 35, empty},
 		{"80 reads succeed when they are tried again", false, quick, everyOther, 80, 80, ""},
 	} {
 		inBubble(t, tt.name, func(t *testing.T) {
 			ctx := lasting(t, 10*time.Second)
-			tries := 0
-			transport := tripper(func(*http.Request) (*http.Response, error) { // it does not read the invoice
-				tries++
-				return tt.responses[min(tries, len(tt.responses))-1]()
-			})
-			c := newClient(t, "http://localhost", gateway.WithRetry(tt.policy), gateway.WithHTTPClient(&http.Client{Transport: transport}))
+			p := paced(t, tt.policy, tt.responses...)
 			var err error
 			for n := range tt.calls {
 				if tt.write {
-					_, err = c.CreateInvoice(ctx, order(fmt.Sprint("A-", n)))
+					_, err = p.client.CreateInvoice(ctx, order(fmt.Sprint("A-", n)))
 				} else {
-					err = withdrawal(ctx, c)
+					err = withdrawal(ctx, p.client)
 				}
 			}
-			assert.Equal(t, tt.calls+tt.retries, tries)
+			assert.Len(t, p.at, tt.calls+tt.retries)
 			if tt.text == "" {
 				assert.NoError(t, err)
 				return
@@ -566,12 +506,8 @@ func TestRetry_noFurtherAttempt(t *testing.T) {
 func TestRetry_lastAttempt(t *testing.T) {
 	t.Parallel()
 	errShutdown := errors.New("shutting down")
-	damaged := func() (*http.Response, error) {
-		resp := reply(201, "")
-		resp.Body = io.NopCloser(brokenReader{flate.CorruptInputError(1)})
-		return resp, nil
-	}
-	late := func() (*http.Response, error) {
+	damaged := brokenBody(201, "", flate.CorruptInputError(1))
+	late := func(*http.Request) (*http.Response, error) {
 		time.Sleep(11 * time.Second)
 		return reply(503, refused("Not now.")), nil
 	}
@@ -579,23 +515,23 @@ func TestRetry_lastAttempt(t *testing.T) {
 	const dialed = "gateway: withdrawal: start: dial tcp: connect: connection refused; last status 503 (3 attempts)"
 	for _, tt := range []struct {
 		name      string
-		responses []answer
+		responses trips
 		attempts  int
 		lasts     time.Duration // 0 for any
 		want      string        // of the error; "" for none
 		is        error
 	}{
-		{"a refusal", []answer{lost, saysStatus(503), saysStatus(404)}, 3, 0, `gateway: withdrawal: 404: "No." (3 attempts)`, gateway.ErrNotFound},
-		{"no response", []answer{saysStatus(503), lost}, 3, 0, dialed, nil},
-		{"a success after a body that was damaged on the way", []answer{damaged, good}, 2, 0, "", nil},
-		{"a success", []answer{saysStatus(503), lost, good}, 3, 0, "", nil},
+		{"a refusal", trips{brokenConnect, saysStatus(503), saysStatus(404)}, 3, 0, `gateway: withdrawal: 404: "No." (3 attempts)`, gateway.ErrNotFound},
+		{"no response", trips{saysStatus(503), brokenConnect}, 3, 0, dialed, nil},
+		{"a success after a body that was damaged on the way", trips{damaged, good}, 2, 0, "", nil},
+		{"a success", trips{saysStatus(503), brokenConnect, good}, 3, 0, "", nil},
 		{
 			"the context ends in a wait",
-			[]answer{saysStatus(503, "Retry-After", "20")},
+			trips{saysStatus(503, "Retry-After", "20")},
 			1, 10 * time.Second,
 			"gateway: withdrawal: backoff: context canceled: shutting down; last status 503", errShutdown,
 		},
-		{"the context ends in an attempt", []answer{late}, 1, 11 * time.Second, `gateway: withdrawal: 503: "Not now."`, gateway.ErrServer},
+		{"the context ends in an attempt", trips{late}, 1, 11 * time.Second, `gateway: withdrawal: 503: "Not now."`, gateway.ErrServer},
 	} {
 		inBubble(t, tt.name, func(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())

@@ -481,9 +481,8 @@ func TestResponse_success(t *testing.T) {
 	t.Parallel()
 	forEach(t, "2xx", func(t *testing.T, s subject) {
 		for _, status := range []int{200, 201, 202, 203, 206, 226, 299} {
-			trip := respondWith(status, s.body(), "Retry-After", "3600")
 			response := func(*http.Request) (*http.Response, error) {
-				got, _ := trip()
+				got := reply(status, s.body(), "Retry-After", "3600")
 				got.Header.Set("Content-Type", "text/plain")
 				return got, nil
 			}

@@ -157,12 +157,7 @@ func stopRecording(c *gateway.Client) {
 	_ = c.Shutdown(cancelledContext())
 }
 
-// An answer makes the response to a request, new each time.
-type answer = func() (*http.Response, error)
-
-func lost() (*http.Response, error) { return nil, refusedConnection("connect") }
-
-// A scripted is a client for a bubble, whose transport has an answer for each request
+// A scripted is a client for a bubble, whose transport sends each request in its own way
 // and notes the time of it.
 type scripted struct {
 	client    *gateway.Client
@@ -171,20 +166,19 @@ type scripted struct {
 	at        []time.Time // of the requests
 }
 
-// scriptedClient makes a client whose n-th request, from 0, has the response responses[n];
-// those after the last have the last.
-func scriptedClient(t *testing.T, responses ...answer) *scripted {
+// scriptedClient makes a client for whose requests these happen in turn, and the last for all that follow.
+func scriptedClient(t *testing.T, trips ...tripper) *scripted {
 	t.Helper()
-	return paced(t, gateway.RetryPolicy{}, responses...)
+	return paced(t, gateway.RetryPolicy{}, trips...)
 }
 
 // paced is a scriptedClient with a policy.
-func paced(t *testing.T, policy gateway.RetryPolicy, responses ...answer) *scripted {
+func paced(t *testing.T, policy gateway.RetryPolicy, trips ...tripper) *scripted {
 	t.Helper()
 	s := &scripted{begun: time.Now()}
-	s.transport = through(func(*http.Request) (*http.Response, error) {
+	s.transport = over(func(req *http.Request) (*http.Response, error) {
 		s.at = append(s.at, time.Now())
-		return responses[min(len(s.at), len(responses))-1]()
+		return trips[min(len(s.at), len(trips))-1](req)
 	})
 	s.connect(t, gateway.WithRetry(policy))
 	return s
@@ -204,13 +198,9 @@ func (s *scripted) waits() (all []time.Duration) {
 	return all
 }
 
-func respondWith(status int, body string, headers ...string) answer {
-	return func() (*http.Response, error) { return reply(status, body, headers...), nil }
-}
-
 // saysStatus refuses, with headers in pairs.
-func saysStatus(status int, headers ...string) answer {
-	return respondWith(status, refused("No."), headers...)
+func saysStatus(status int, headers ...string) tripper {
+	return statusTrip(status, refused("No."), headers...)
 }
 
 // once turns retries off.

@@ -94,7 +94,7 @@ func TestObserver_retries(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var w recorder
-		p := scriptedClient(t, saysStatus(503, "Retry-After", "7"), lost, respondWith(201, enveloped(strings.Replace(withdrawalJSON, requestID, "other", 1))))
+		p := scriptedClient(t, saysStatus(503, "Retry-After", "7"), brokenConnect, statusTrip(201, enveloped(strings.Replace(withdrawalJSON, requestID, "other", 1))))
 		p.connect(t, w.option())
 		err := withdrawal(t.Context(), p.client)
 		require.ErrorIs(t, err, gateway.ErrResponseMismatch)
@@ -109,7 +109,7 @@ func TestObserver_retries(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		var w recorder
-		p := scriptedClient(t, lost, saysStatus(422))
+		p := scriptedClient(t, reset, saysStatus(422))
 		p.connect(t, gateway.WithIdempotentOrders(), w.option())
 		_, _ = p.client.CreateInvoice(t.Context(), order("A-17"))
 		require.Len(t, w.attempts, 2)
@@ -251,7 +251,7 @@ func TestWithLogger(t *testing.T) {
 		}
 		logger := slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: withoutTime}))
 		var w recorder
-		p := scriptedClient(t, saysStatus(503, "Retry-After", "7"), respondWith(201, strings.Replace(enveloped(withdrawalJSON), `{`, `{"`+canary+`":1,`, 1)))
+		p := scriptedClient(t, saysStatus(503, "Retry-After", "7"), statusTrip(201, strings.Replace(enveloped(withdrawalJSON), `{`, `{"`+canary+`":1,`, 1)))
 		p.connect(t, gateway.WithLogger(logger), w.option(), gateway.WithDefaults(gateway.WithMerchant("north")))
 		require.NoError(t, withdrawal(t.Context(), p.client))
 

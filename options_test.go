@@ -268,7 +268,7 @@ func TestWithAPIKeySource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
 		var sent []string
-		answers := []answer{saysStatus(500), withdrawalIn("PENDING"), withdrawalIn("PENDING"), respondWith(404, refused("unknown to key-number-3"))}
+		answers := trips{saysStatus(500), withdrawalIn("PENDING"), withdrawalIn("PENDING"), statusTrip(404, refused("unknown to key-number-3"))}
 		c := clientWithKeySource(t, "http://localhost", func(ctx context.Context) (string, error) {
 			calls++
 			call, _ := gateway.CallFromContext(ctx)
@@ -276,7 +276,7 @@ func TestWithAPIKeySource(t *testing.T) {
 			return fmt.Sprintf("key-number-%d", calls), nil
 		}, through(func(req *http.Request) (*http.Response, error) {
 			sent = append(sent, req.Header.Get("x-api-key"))
-			return answers[len(sent)-1]()
+			return answers[len(sent)-1](req)
 		}))
 		ctx := context.WithValue(t.Context(), guardContextKey{}, "shop-2")
 		for range 2 {
@@ -389,7 +389,7 @@ func TestWithResponse(t *testing.T) {
 // A Response holds one response, the last.
 func TestWithResponse_IsTheLastResponse(t *testing.T) {
 	t.Parallel()
-	cut := func() (*http.Response, error) {
+	cut := func(*http.Request) (*http.Response, error) {
 		whole := `{"message":"first","meta":{"first":1},"result":` + withdrawalJSON + `,`
 		got := reply(201, whole, "X-First", "1")
 		got.Body = io.NopCloser(io.MultiReader(strings.NewReader(whole), brokenReader{io.ErrUnexpectedEOF}))
@@ -397,20 +397,20 @@ func TestWithResponse_IsTheLastResponse(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name    string
-		second  func() (*http.Response, error)
+		second  tripper
 		status  int
 		message string
 		result  string
 	}{
-		{"a refusal", respondWith(404, refused("No.")), 404, "No.", "[]"},
-		{"a page", respondWith(404, "<html>"), 404, "", ""},
-		{"nothing", respondWith(501, ""), 501, "", ""},
-		{"a refusal until the last attempt", respondWith(503, refused("No.")), 503, "No.", "[]"},
-		{"a page until the last attempt", respondWith(503, "<html>"), 503, "", ""},
-		{"a redirect", respondWith(302, ""), 302, "", ""},
-		{"a success", respondWith(201, enveloped(withdrawalJSON)), 201, "Operation was successful.", withdrawalJSON},
-		{"a result that cannot be read", respondWith(201, enveloped(`{"x": 1}`)), 201, "Operation was successful.", `{"x": 1}`},
-		{"a response without a result", respondWith(201, `{"message":"m"}`), 201, "m", ""},
+		{"a refusal", statusTrip(404, refused("No.")), 404, "No.", "[]"},
+		{"a page", statusTrip(404, "<html>"), 404, "", ""},
+		{"nothing", statusTrip(501, ""), 501, "", ""},
+		{"a refusal until the last attempt", statusTrip(503, refused("No.")), 503, "No.", "[]"},
+		{"a page until the last attempt", statusTrip(503, "<html>"), 503, "", ""},
+		{"a redirect", statusTrip(302, ""), 302, "", ""},
+		{"a success", statusTrip(201, enveloped(withdrawalJSON)), 201, "Operation was successful.", withdrawalJSON},
+		{"a result that cannot be read", statusTrip(201, enveloped(`{"x": 1}`)), 201, "Operation was successful.", `{"x": 1}`},
+		{"a response without a result", statusTrip(201, `{"message":"m"}`), 201, "m", ""},
 	} {
 		inBubble(t, tt.name, func(t *testing.T) {
 			response := gateway.Response{StatusCode: 1, Message: "old", Result: json.RawMessage("1")}

@@ -19,15 +19,15 @@ import (
 )
 
 // withdrawalIn responds with the documented withdrawal, in another status.
-func withdrawalIn(status string) answer { return withdrawalWith("PENDING", status) }
+func withdrawalIn(status string) tripper { return withdrawalWith("PENDING", status) }
 
 // withdrawalWith responds with the documented withdrawal, in which texts are replaced.
-func withdrawalWith(oldnew ...string) answer {
-	return respondWith(201, enveloped(strings.NewReplacer(oldnew...).Replace(withdrawalJSON)))
+func withdrawalWith(oldnew ...string) tripper {
+	return statusTrip(201, enveloped(strings.NewReplacer(oldnew...).Replace(withdrawalJSON)))
 }
 
 // unreadableIn responds with a withdrawal in a status, whose fee cannot be read.
-func unreadableIn(status string) answer {
+func unreadableIn(status string) tripper {
 	return withdrawalWith("PENDING", status, `"fee":"1.5"`, `"fee":null`)
 }
 
@@ -43,7 +43,7 @@ func TestClient_WaitWithdrawal_callOptions(t *testing.T) {
 		keys := map[string]bool{}
 		c := newClient(t, "https://gateway.test", through(func(req *http.Request) (*http.Response, error) {
 			keys[req.Header.Get("X-Api-Key")] = true
-			return withdrawalIn("PENDING")()
+			return withdrawalIn("PENDING")(req)
 		}))
 		_, err := c.WaitWithdrawal(ctx, requestID, gateway.WaitOptions{}, gateway.WithAPIKey(other))
 		assert.Equal(t, map[string]bool{other: true}, keys)
@@ -140,7 +140,7 @@ func TestClient_WaitWithdrawal_RetryAfter(t *testing.T) {
 // I-12, I-139, I-141, I-144, I-171
 func TestClient_WaitWithdrawal(t *testing.T) {
 	t.Parallel()
-	weather := map[string]answer{
+	weather := map[string]tripper{
 		"it is pending":                               withdrawalIn("pending"),
 		"a status that is not named":                  withdrawalIn("PROCESSING"),
 		"a status that begins as a final one":         withdrawalIn("FAILED?"),
@@ -151,22 +151,22 @@ func TestClient_WaitWithdrawal(t *testing.T) {
 		"an unknown field":                            withdrawalWith(`"fee"`, `"txHash":null,"fee"`),
 		"another withdrawal":                          withdrawalWith(requestID, "another"),
 		"another withdrawal, which cannot be read":    withdrawalWith("PENDING", "COMPLETED", `"fee":"1.5"`, `"fee":null`, requestID, "another"),
-		"an empty array":                              respondWith(201, enveloped("[]")),
-		"the connection is lost":                      lost,
-		"no content":                                  respondWith(204, ""),
-		"half a body":                                 respondWith(201, enveloped(withdrawalJSON)[:50]),
-		"a body that is cut":                          respondWith(201, enveloped(withdrawalJSON), "Content-Length", "9999"),
-		"a redirect":                                  respondWith(302, "", "Location", "https://login.example/"),
-		"an error text in a 2xx without a result":     respondWith(200, `{"message":"Maintenance.","meta":{}}`),
-		"an error text in a 2xx with null":            respondWith(200, `{"message":"Maintenance.","result":null,"meta":{}}`),
-		"a compression that nobody asked for":         respondWith(201, "\x1f\x8b\x08", "Content-Encoding", "br"),
-		"403 with a message, as an edge writes it":    respondWith(403, `{"message":"Forbidden"}`),
+		"an empty array":                              statusTrip(201, enveloped("[]")),
+		"the connection is lost":                      brokenConnect,
+		"no content":                                  statusTrip(204, ""),
+		"half a body":                                 statusTrip(201, enveloped(withdrawalJSON)[:50]),
+		"a body that is cut":                          statusTrip(201, enveloped(withdrawalJSON), "Content-Length", "9999"),
+		"a redirect":                                  statusTrip(302, "", "Location", "https://login.example/"),
+		"an error text in a 2xx without a result":     statusTrip(200, `{"message":"Maintenance.","meta":{}}`),
+		"an error text in a 2xx with null":            statusTrip(200, `{"message":"Maintenance.","result":null,"meta":{}}`),
+		"a compression that nobody asked for":         statusTrip(201, "\x1f\x8b\x08", "Content-Encoding", "br"),
+		"403 with a message, as an edge writes it":    statusTrip(403, `{"message":"Forbidden"}`),
 		"404 in the first minute":                     saysStatus(404),
 		"401 in the first minute":                     saysStatus(401),
-		"a circuit breaker of the caller's transport": func() (*http.Response, error) { return nil, errors.New("circuit breaker is open") },
+		"a circuit breaker of the caller's transport": brokenOff,
 	}
 	for _, status := range []int{200, 400, 401, 403, 404, 410, 422, 500, 530} {
-		weather[fmt.Sprint("a page of a CDN with ", status)] = respondWith(status, page)
+		weather[fmt.Sprint("a page of a CDN with ", status)] = statusTrip(status, page)
 	}
 	for _, status := range []int{402, 405, 408, 409, 418, 429, 451, 500, 501, 507} {
 		weather[fmt.Sprint("the envelope with ", status)] = saysStatus(status)
@@ -204,7 +204,7 @@ func TestClient_WaitWithdrawal_refused(t *testing.T) {
 		{422, detail, 0, nil},
 	} {
 		inBubble(t, fmt.Sprint(tt.status, " ", tt.body), func(t *testing.T) {
-			p := paced(t, gateway.RetryPolicy{MaxAttempts: 1}, respondWith(tt.status, tt.body))
+			p := paced(t, gateway.RetryPolicy{MaxAttempts: 1}, statusTrip(tt.status, tt.body))
 			got, err := p.client.WaitWithdrawal(t.Context(), requestID, gateway.WaitOptions{})
 			assertInvariants(t, got, err)
 			assertGivenUp(t, err, tt.status, "")
@@ -227,10 +227,10 @@ func assertGivenUp(t *testing.T, err error, status int, seen gateway.WithdrawalS
 // A withdrawal that was seen is given up only after a minute in which the service refuses, and last.
 func TestClient_WaitWithdrawal_refusedOnceSeen(t *testing.T) {
 	t.Parallel()
-	no, pending, down, unreadable := saysStatus(401), withdrawalIn("PENDING"), respondWith(502, page), unreadableIn("PENDING")
+	no, pending, down, unreadable := saysStatus(401), withdrawalIn("PENDING"), statusTrip(502, page), unreadableIn("PENDING")
 	type span struct {
 		until    time.Duration // since the first poll
-		response answer
+		response tripper
 	}
 	for _, tt := range []struct {
 		name  string
@@ -246,13 +246,13 @@ func TestClient_WaitWithdrawal_refusedOnceSeen(t *testing.T) {
 	} {
 		inBubble(t, tt.name, func(t *testing.T) {
 			begun := time.Now()
-			c := newClient(t, "http://localhost", once(), through(func(*http.Request) (*http.Response, error) {
+			c := newClient(t, "http://localhost", once(), through(func(req *http.Request) (*http.Response, error) {
 				for _, s := range tt.spans {
 					if time.Since(begun) < s.until {
-						return s.response()
+						return s.response(req)
 					}
 				}
-				return withdrawalIn("COMPLETED")()
+				return withdrawalIn("COMPLETED")(req)
 			}))
 			got, err := c.WaitWithdrawal(t.Context(), requestID, gateway.WaitOptions{MinInterval: 2 * time.Second, MaxInterval: 2 * time.Second})
 			assertInvariants(t, got, err)
@@ -275,7 +275,7 @@ func TestClient_WaitWithdrawal_final(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		options  gateway.WaitOptions
-		response answer
+		response tripper
 		last     gateway.WithdrawalStatus // whose record could be read
 		text     string
 		is       error
@@ -312,7 +312,7 @@ func TestClient_PollWithdrawal(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name     string
-		response answer
+		response tripper
 		over     bool
 		ended    bool                     // a *WaitError
 		seen     gateway.WithdrawalStatus // of the withdrawal; empty for an error
@@ -324,8 +324,8 @@ func TestClient_PollWithdrawal(t *testing.T) {
 		{"it has failed", withdrawalIn("FAILED"), true, true, "", gateway.ErrWithdrawalFailed},
 		{"it has failed, and another field cannot be read", unreadableIn("FAILED"), true, true, "", gateway.ErrWithdrawalFailed},
 		{"it has a status that is named as final", withdrawalIn("CANCELED"), true, true, "", gateway.ErrFinalStatus},
-		{"a page", respondWith(403, page), false, false, "", gateway.ErrForbidden},
-		{"the connection is lost", lost, false, false, "", nil},
+		{"a page", statusTrip(403, page), false, false, "", gateway.ErrForbidden},
+		{"the connection is lost", brokenConnect, false, false, "", nil},
 		{"it is not found", saysStatus(404), false, true, "", gateway.ErrNotFound},
 		{"it is refused", saysStatus(401), false, true, "", gateway.ErrUnauthorized},
 	} {
@@ -359,21 +359,21 @@ func TestClient_PollWithdrawal(t *testing.T) {
 func TestClient_WaitWithdrawal_ContextEnds(t *testing.T) {
 	t.Parallel()
 	const name = `gateway: waiting for withdrawal "` + requestID + `": `
-	hangs := func() (*http.Response, error) {
+	hangs := func(*http.Request) (*http.Response, error) {
 		time.Sleep(2 * time.Hour)
 		return nil, errors.New("closed")
 	}
 	for _, tt := range []struct {
 		name      string
-		responses []answer
+		responses trips
 		last      gateway.WithdrawalStatus
 		fault     bool
 		begins    string
 	}{
-		{"its status is unknown", []answer{withdrawalIn("ON_HOLD")}, "ON_HOLD", false, name + `last seen "ON_HOLD", polls: `},
-		{"it is never seen", []answer{saysStatus(500)}, "", true, name + "never seen, polls: "},
-		{"the service goes down", []answer{withdrawalIn("PENDING"), saysStatus(502)}, "PENDING", true, name + `last seen "PENDING", polls: `},
-		{"a poll lasts until then", []answer{withdrawalIn("PENDING"), hangs}, "PENDING", false, name + `last seen "PENDING", polls: 2: `},
+		{"its status is unknown", trips{withdrawalIn("ON_HOLD")}, "ON_HOLD", false, name + `last seen "ON_HOLD", polls: `},
+		{"it is never seen", trips{saysStatus(500)}, "", true, name + "never seen, polls: "},
+		{"the service goes down", trips{withdrawalIn("PENDING"), saysStatus(502)}, "PENDING", true, name + `last seen "PENDING", polls: `},
+		{"a poll lasts until then", trips{withdrawalIn("PENDING"), hangs}, "PENDING", false, name + `last seen "PENDING", polls: 2: `},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -444,7 +444,7 @@ func TestClient_WaitWithdrawal_Arguments(t *testing.T) {
 // I-142
 func TestWaitOptions_Changed(t *testing.T) {
 	t.Parallel()
-	feeOf := func(fee string) answer { return withdrawalWith(`"fee":"1.5"`, `"fee":"`+fee+`"`) }
+	feeOf := func(fee string) tripper { return withdrawalWith(`"fee":"1.5"`, `"fee":"`+fee+`"`) }
 	synctest.Test(t, func(t *testing.T) {
 		p := paced(
 			t, gateway.RetryPolicy{MaxAttempts: 1},
@@ -470,7 +470,7 @@ func TestClient_WaitWithdrawal_unknownStatus(t *testing.T) {
 		var out strings.Builder
 		var w recorder
 		held, review := withdrawalIn("ON_HOLD"), withdrawalIn("review")
-		wait := []answer{held, held, review, held, withdrawalIn("pending"), review, withdrawalIn("completed")}
+		wait := trips{held, held, review, held, withdrawalIn("pending"), review, withdrawalIn("completed")}
 		many := slices.Concat(wait, wait)
 		for i := range 70 {
 			many = append(many, withdrawalIn(fmt.Sprint("HELD-", i)))
