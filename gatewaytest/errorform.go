@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// An ErrorForm is the body of an error in another form than the documented one, such as that of a web framework. It is
-// JSON in which STATUS stands for the status, TEXT for its name as a string, and MESSAGE for the message as a string. The
-// constants are common forms; any other text is one too.
+// An ErrorForm is the body of an error in a form other than the documented one, such as the form of a web framework. It
+// is JSON in which STATUS stands for the status, TEXT for its name as a string, and MESSAGE for the message as a string.
+// The constants are common forms. Any other text is a form, too.
 type ErrorForm string
 
 // Common bodies of errors.

@@ -171,7 +171,7 @@ var mistakes = []struct {
 		mistake{end: func(r *row, e *end) { when(len(r.Invoices) > 0, func() { e.Attempt += 1000 }) }},
 	},
 	{
-		"it takes a rejection that is recorded again for the next attempt's", "what is recorded again",
+		"it takes a rejection that is recorded again for the next attempt's", "an outcome that is recorded again",
 		mistake{end: func(r *row, e *end) {
 			when(e.Result == orders.Nothing && r.Held != nil, func() { e.Attempt = r.Attempt })
 		}},

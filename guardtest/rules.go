@@ -36,7 +36,7 @@ an unknown order stays unknown, with the last evidence, whatever a resubmission 
 	begin a, unknown a, is unknown a, resubmit b, rejected b, is unknown a, resubmit c, unsent c, is unknown a, resubmit d, unknown d, is unknown d, resubmit e, success e, is created e
 a success is never taken back by what comes late, and a further invoice is kept beside it, once
 	begin a, success a, unknown a, is created a, rejected a, is created a, unsent a, is created a, success late, is created a + late, success a, is created a + late
-what is recorded again changes nothing, beside later attempts
+an outcome that is recorded again changes nothing, beside later attempts
 	begin a, rejected a, begin b, rejected a, is in flight, unknown b, rejected a, is unknown b, resubmit c, unknown b, is in flight, success c, unknown b, success c, rejected a, is created c
 a success is recorded although the guard has no such order
 	success late, is created late
@@ -60,7 +60,7 @@ an order of another gateway is refused, and both are named
 	begin a, unknown a, elsewhere, resubmit b, success b, elsewhere, is created b
 `
 
-// A keeper is a guard whose orders people look up and end, as those of the guards of this repository.
+// A keeper is a guard whose orders people look up and end, as the guards of this repository are.
 type keeper interface {
 	gateway.OrderGuard
 	Order(ctx context.Context, merchant, orderID string) (gateway.OrderStatus, error)

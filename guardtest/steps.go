@@ -133,8 +133,8 @@ func atOnce(calls int, call func(i int) bool) int {
 	return int(count.Load())
 }
 
-// begin asks for a lease. If it is granted, its name is one that no other attempt has, it ends within a day, the first one has
-// no record, and begin returns who has it.
+// begin asks for a lease. If the guard grants it, begin checks that no other attempt has its name, that it ends within a
+// day, and that the first lease has no record, and returns its holder.
 func (s *store) begin(g gateway.OrderGuard, o gateway.Order) (gateway.Lease, holder) {
 	s.Helper()
 	lease, err := g.Begin(context.Background(), o)
@@ -152,7 +152,7 @@ func (s *store) begin(g gateway.OrderGuard, o gateway.Order) (gateway.Lease, hol
 	return lease, s.last
 }
 
-// acquire asks for a lease, which must be granted. That of an unknown order has its record.
+// acquire asks for a lease, which must be granted. The lease of an unknown order has the order's record.
 func (s *store) acquire(o gateway.Order) holder {
 	s.Helper()
 	state, before := gateway.OrderFree, "free"

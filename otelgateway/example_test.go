@@ -68,7 +68,7 @@ func (n unknown) PendingSummary(context.Context) (sqlguard.PendingSummary, error
 
 // A program registers the gauges of its pending orders, for the alarms. They end after the last export.
 func ExampleRegisterPending() {
-	ctx, reader := context.Background(), sdkmetric.NewManualReader() // or that of the exporter for Prometheus
+	ctx, reader := context.Background(), sdkmetric.NewManualReader() // or the reader of the exporter for Prometheus
 	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
 	defer meters.Shutdown(ctx)
 	gauges, err := otelgateway.RegisterPending(unknown(2), otelgateway.Options{MeterProvider: meters, Guard: "shop"})

@@ -45,7 +45,7 @@ func TestErrorType(t *testing.T) {
 	}
 }
 
-// The host and the port of a base URL are told, and nothing else of it.
+// The attributes show the host and the port of a base URL, and nothing else of it.
 func TestOptions_attributes(t *testing.T) {
 	for _, tt := range []struct{ baseURL, guard, want string }{
 		{"", "", "[]"},

@@ -42,7 +42,7 @@ func TestNew(t *testing.T) {
 			_, _ = client.CreateInvoice(ctx, everycall.Order("A-17"))
 			ended, cancel := context.WithCancel(ctx)
 			cancel()
-			_ = client.Shutdown(ended) // without waiting for what is recorded in the background
+			_ = client.Shutdown(ended) // without waiting for outcomes that are recorded in the background
 		}
 	}
 	guarded := func(g brokenGuard) func(context.Context, fixture) { return createWith(gateway.WithOrderGuard(g)) }

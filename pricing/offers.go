@@ -31,7 +31,7 @@ type Offers struct {
 }
 
 // NewOffers returns the offers for a price, one for each pair. Do not show them for longer than
-// the rates are good. The price has at most 8 decimal places, as that of a [gateway.InvoiceRequest].
+// the rates are good. The price has at most 8 decimal places, as in a [gateway.InvoiceRequest].
 func NewOffers(catalog *Catalog, rates *gateway.ExchangeRates, price decimal.Decimal, fiat string) (*Offers, error) {
 	const op = "new_offers"
 	if !isFiat(fiat) {

@@ -49,10 +49,10 @@ func digits(d decimal.Decimal) string { return d.StringFixed(max(0, -d.Exponent(
 // InsertInvoiceTx inserts the job that creates an invoice, in the merchant's transaction:
 // the invoice is sent if it commits, and only then. The key is not stored.
 //
-// An order has one job: if there is one, unless it was cancelled or discarded, that is returned with
-// UniqueSkippedAsDuplicate, and its request is the one that is sent. The error matches [ErrOtherRequest] if
-// that differs by more than an amount of the same coin, which follows the rate. For an invalid request
-// InsertInvoiceTx returns the error of [gateway.InvoiceRequest.Validate].
+// An order has one job. If there is one that was neither cancelled nor discarded, InsertInvoiceTx returns it with
+// UniqueSkippedAsDuplicate, and sends its request. The error matches [ErrOtherRequest] if that request differs by more
+// than an amount of the same coin, which follows the rate. For an invalid request InsertInvoiceTx returns the error of
+// [gateway.InvoiceRequest.Validate].
 func InsertInvoiceTx(ctx context.Context, client *river.Client[pgx.Tx], tx pgx.Tx, r gateway.InvoiceRequest, o InsertOptions) (*rivertype.JobInsertResult, error) {
 	if err := r.Validate(); err != nil {
 		return nil, err

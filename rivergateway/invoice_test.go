@@ -25,7 +25,7 @@ const (
 	isCreated, isUnknown             = gateway.OutcomeSucceeded, gateway.OutcomeUnknown
 )
 
-// What an earlier run has stored is told, unless the guard has something newer.
+// OnInvoice gets the result that an earlier run has stored, unless the guard has a newer outcome.
 func TestInvoice(t *testing.T) {
 	succeeds := func(s *shop) { s.gw.SetResult(gatewaytest.OpCreateInvoice, rawInvoice) }
 	notRecorded := all((*shop).forget, elsewhere("A-17", isUnknown))
@@ -173,8 +173,8 @@ func (c commit) TraceQueryStart(ctx context.Context, conn *pgx.Conn, data pgx.Tr
 
 func (commit) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// An order has one job, unless that was cancelled or the merchant's transaction rolled back. What is sent is the request
-// of that job, with every digit.
+// An order has one job, unless that was cancelled or the merchant's transaction rolled back. The job sends its own
+// request, with every digit.
 func TestInsertInvoiceTx(t *testing.T) {
 	s := newShop(t)
 	price, amount, one := "12345678901234567890123456789012.10", "0.000000000000000000000000000100", decimal.NewFromInt(1)

@@ -125,7 +125,7 @@ func (s *shop) onWithdrawal(ctx context.Context, tx pgx.Tx, r WithdrawalResult) 
 	return s.tell(ctx, tx, r.JobID, r.WithdrawRequestID, "A-17", told, r.Withdrawal == nil, r.Reason)
 }
 
-// tell writes what became of an order. The job is that of the identifier, and a reason is there when it is due.
+// tell writes the result of an order. It checks that the job has the identifier, and that there is a reason if one is due.
 func (s *shop) tell(ctx context.Context, tx pgx.Tx, job int64, id, order, told string, isDue bool, reason string) error {
 	var args string
 	must(0, tx.QueryRow(ctx, `SELECT args FROM river_job WHERE id = $1`, job).Scan(&args))
@@ -222,9 +222,9 @@ func (s *shop) checkOrder(told string, state gateway.OrderState, sent int) {
 	}
 }
 
-// A row is a run of a job, after an earlier one whose function failed, unless first is nil: the state of the job with
-// attempts left and after the last one, unless that is empty, what the merchant is told when the job ends, what the
-// guard has of the order, and how many invoices were sent in all.
+// A row is a run of a job, after an earlier one whose function failed, unless first is nil. It has the state of the job
+// with attempts left and after the last one, unless that is empty; the result that the merchant gets when the job ends;
+// the state of the order in the guard; and how many invoices were sent in all.
 type row struct {
 	first, prepare func(s *shop)
 	state, last    rivertype.JobState

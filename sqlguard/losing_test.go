@@ -153,7 +153,7 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// A change that the server has not answered is said to be open, and one that it has refused is not.
+// ErrUnanswered matches the error of a change that the server has not answered, and not of one that it has refused.
 func TestErrUnanswered(t *testing.T) {
 	inServers(t, func(t *testing.T, w testDB) {
 		owner := w.guard(t)

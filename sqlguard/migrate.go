@@ -71,7 +71,7 @@ func (g *Guard) migrate(ctx context.Context) error {
 	return nil
 }
 
-// missing returns the version of the table, and the statements that create what is missing; nil for none.
+// missing returns the version of the table, and the statements that create the missing parts; nil for none.
 func (g *Guard) missing(ctx context.Context, q querier) (version int, statements []string, err error) {
 	version, err = g.version(ctx, q)
 	switch {

@@ -53,7 +53,7 @@ func postgresCluster(t *testing.T) cluster {
 		execute(t, db, `ALTER SYSTEM SET default_transaction_read_only = on`)
 		execute(t, db, `SELECT pg_reload_conf()`)
 	}, func() string {
-		execute(t, testDB{PostgreSQL, "pgx", replica.DSN("postgres"), ""}.open(t), `SELECT pg_promote(false)`) // one that waits can conflict with the recovery
+		execute(t, testDB{PostgreSQL, "pgx", replica.DSN("postgres"), ""}.open(t), `SELECT pg_promote(false)`) // a promotion that waits can conflict with the recovery
 		return replica.DSN("postgres")
 	}}
 }

@@ -11,10 +11,10 @@ type listing struct {
 	time     string                                // around a column with a time
 	text     string                                // around a column with the bytes of a text
 	document string                                // the column record as JSON
-	held     string                                // the attempts in the document: the one that was begun last, until it ends
-	invoice  string                                // of the invoice
-	unknown  string                                // the last one of unknown outcome
-	last     string                                // the last one that proved nothing
+	held     string                                // the newest attempt in the document, until it ends
+	invoice  string                                // the attempt that created the invoice
+	unknown  string                                // the last attempt of unknown outcome
+	last     string                                // the last attempt that created no invoice
 	member   string                                // around the name of a member of shown, for its text
 	request  string                                // what precedes the name of a member of the request there
 	findings func(time func(string) string) string // those of the document as one text; NULL for none

@@ -48,7 +48,7 @@ var changes = []struct {
 	what  string
 	forms *regexp.Regexp
 }{
-	{"a number of which only 15 digits were kept", formsOf(`\d{15}00+`)},
+	{"a number that lost its digits after the 15th", formsOf(`\d{15}00+`)},
 	{"an error or a missing value", formsOf(`#(\D.*)?`, `[(<]?(null|nil|none|nan|nat|na|n/a|undefined)[)>]?`, `\\N`)},
 	{"a date or a time", formsOf( // 2026-11-28, 28.11.26, 11/28, 01. Feb, Sep-01, 11:28 PM
 		`\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([ t].*)?`, `\d{1,2}[-/.]\d{1,2}[-/.](\d{2}|\d{4})([ t,].*)?`, `\d{1,2}/\d{1,4}`,

@@ -130,7 +130,7 @@ func (s *session) writeCSV(records []orderRecord) error {
 func (s *session) showCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "show ORDER", Short: "Print all that is known of one order", Args: cobra.ExactArgs(1),
-		Long: "Prints what the table has of an order, whatever its state is. What is not known is left out.",
+		Long: "Prints the table's record of an order, in any state, without unknown values.",
 		Example: `  gateway orders show A-17
   gateway orders show A-17 --merchant north -o json`,
 	}

@@ -257,7 +257,7 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// Nothing is invented of an order that was marked, and what is known of the others is shown.
+// A marked order has no invented values, and the other orders have all known ones.
 func TestShow_csv(t *testing.T) {
 	w := newSQLite(t)
 	w.loses(t, "A-1", "A-2")

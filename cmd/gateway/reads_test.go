@@ -127,7 +127,7 @@ func TestProbe_differences(t *testing.T) {
 	for name, test := range map[string]struct {
 		path, body string
 		status     int
-		want       string // the first response that differs, without what is null or empty
+		want       string // the first response that differs, without null and empty members
 		result     string
 	}{
 		"a result that the client cannot read": {

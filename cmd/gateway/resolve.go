@@ -25,7 +25,7 @@ orders of a file, or for one.
 
 FILE comes from orders pending -o csv. Write exists or absent into its column finding, or nothing if you
 do not know yet. The column invoice may have the invoice of an existing order, as JSON. In a
-spreadsheet, import every column as text: a row is wrong if its order or merchant is not that of its
+spreadsheet, import every column as text: a row is wrong if its order or merchant does not belong to its
 token. If any row is wrong, nothing is changed.
 
 After exists the order is created, and later calls get the invoice if it is given. After absent the

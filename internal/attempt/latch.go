@@ -66,7 +66,7 @@ type Body struct {
 	text  bytes.Reader
 }
 
-// load makes a fresh Body that of an attempt for a caller.
+// load gives a fresh Body the text of an attempt for a caller.
 func (b *Body) load(t *Template, caller context.Context) {
 	b.expires, b.caller, b.begin = t.Expires, caller, t.Begin
 	b.text.Reset(t.Bytes)

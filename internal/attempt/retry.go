@@ -31,9 +31,8 @@ func IsThrottled(status int) bool {
 	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
 }
 
-// After reads the Retry-After of a response: seconds, of which a part counts as a whole one, or a date, which counts
-// from the response's own Date where it has one, so that a wrong local clock does not matter. It is 0 when there is
-// none, or it cannot be read.
+// After reads the Retry-After of a response: seconds, rounded up, or a date, which counts from the response's own Date
+// if it has one, so that a wrong local clock does not matter. It returns 0 if there is none, or it cannot be read.
 func After(h http.Header) time.Duration {
 	text := h.Get("Retry-After")
 	if whole, part, _ := strings.Cut(text, "."); whole != "" && strings.Trim(whole+part, "0123456789") == "" {

@@ -263,7 +263,7 @@ type fault struct {
 	err     error
 }
 
-// path returns the place of the error, as that of a Node.
+// path returns the place of the error, as Node.path does.
 func (f *fault) path(indices bool) string {
 	path := f.at.path(indices)
 	if f.missing != "" {

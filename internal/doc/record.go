@@ -41,7 +41,7 @@ var (
 //	check:"nonempty"         a text that is not empty
 //	check:"id"               not empty, and the identifier that was asked for, if there is one
 //	check:"equals coin.id"   not empty, and a [Mismatch] if it differs from that member
-//	check:"needless"         what is missing, or cannot be read, is zero, and noted as [Lacking]
+//	check:"needless"         zero if it is missing or cannot be read, which is noted as [Lacking]
 //	check:"off withdrawable" if it is zero for that reason, the bool of that name is false
 //
 // A time is always needless. A field of type []string is no member: it lists the needless members that are zero for

@@ -160,7 +160,7 @@ func (r Row[R]) End(e End[R], now int64) (Row[R], Answer) {
 		r.Held = nil
 	case made >= 0 && !r.learns(made, e): // an attempt that has succeeded
 		return r, Answer{}
-	case open >= 0 && e.Result == Undecided: // an earlier attempt, of which nothing more is known
+	case open >= 0 && e.Result == Undecided: // an earlier attempt, whose outcome is still not known
 		if !r.Open[open].Silent {
 			return r, Answer{}
 		}
@@ -192,8 +192,8 @@ func (r Row[R]) End(e End[R], now int64) (Row[R], Answer) {
 	return r, Answer{Changed: true}
 }
 
-// learns reports whether a success has the gateway's own text of an invoice of which the row has only a person's
-// finding, or nothing.
+// learns reports whether a success has the gateway's own text of an invoice for which the row has only a person's
+// finding, or no text.
 func (r *Row[R]) learns(made int, e End[R]) bool {
 	first := r.Invoices[made]
 	isSameInvoice := first.Name == e.Attempt || first.Found && r.Bare
@@ -254,7 +254,7 @@ func (r Row[R]) Resolve(f Resolve[R], now int64) (Row[R], Answer) {
 	return r, Answer{Changed: true}
 }
 
-// tooEarlyBy returns for how many microseconds too early the order was read, by the clock that says more: one that
+// tooEarlyBy returns how many microseconds too early the order was read, by the clock that says more: a clock that
 // jumps must not end the wait.
 func (r *Row[R]) tooEarlyBy(f Resolve[R]) int64 {
 	return f.Margin + max(r.Lease-f.Read, r.Lease-cmp.Or(r.Begun, r.Lease)-f.Waited)

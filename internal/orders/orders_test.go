@@ -301,7 +301,7 @@ func TestRow_Resolve_refusals(t *testing.T) {
 		{held, 65, 1000, "the order was read 5s too early: read it again at 2027-01-15T08:01:45Z"},
 		{marked, 1000, 4, "the order was read 6s too early: read it again at 2027-01-15T08:01:46Z"},
 	} {
-		finding.Read, finding.Waited = begun+tt.read*second+1, tt.waited*second+1 // what is left of a second counts as one
+		finding.Read, finding.Waited = begun+tt.read*second+1, tt.waited*second+1 // a part of a second counts as one
 		_, answer := tt.row.Resolve(finding, begun+1000*second)
 		assert.ErrorContains(t, answer.Err, tt.want)
 	}

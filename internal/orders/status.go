@@ -75,7 +75,7 @@ type RecordedFinding interface {
 	}
 }
 
-// StatusOf returns an order as it was read: at now by the clock of the guard, and at readAt by that of the process.
+// StatusOf returns an order as it was read: at now by the clock of the guard, and at readAt by the clock of the process.
 func StatusOf[S ~int8, F RecordedFinding, R Record[O, Q], O ~int8, Q Request[Q]](
 	row *Row[R], merchant, id string, now int64, readAt time.Time,
 ) Status[S, F, R] {
@@ -141,7 +141,7 @@ func Held[R Record[O, Q], O ~int8, Q Request[Q]](request Q, began time.Time) R {
 	return R(fields[O, Q]{Request: request, SentAt: began.UTC(), Cause: notReported})
 }
 
-// Before returns the record of the attempt before the one that has just begun; nil if its outcome is known.
+// Before returns the record of the attempt that precedes the newest one; nil if its outcome is known.
 func Before[R any](row *Row[R]) *R {
 	if len(row.Open) == 0 {
 		return nil

@@ -11,8 +11,8 @@ import (
 // escapeSigns begin the escapes of JSON and of programming languages, of URLs, and of HTML.
 const escapeSigns = `\%&`
 
-// levels are the signs whose escapes are undone, one level after the other. What is JSON is first of all unquoted as
-// that: a percent sign before an escaped key belongs to neither.
+// levels are the signs whose escapes are undone, one level after the other. The escapes of JSON are undone alone at
+// first: a percent sign before an escaped key belongs to no escape.
 var levels = [...]string{`\`, escapeSigns, escapeSigns, escapeSigns}
 
 // longestEscape is how many bytes an escape of one character has, in a text that was quoted twice.

@@ -24,8 +24,8 @@ const shortestKey = 8
 // A Redactor removes keys. The zero value removes nothing. It never changes and is
 // safe for concurrent use.
 type Redactor struct {
-	// reveal returns what is looked for: a function hides it from package fmt and from reflection, and behind a
-	// pointer it leaves copies of a Redactor equal. It is nil for no keys.
+	// reveal returns the patterns. A function hides them from package fmt and from reflection, and a pointer to it
+	// keeps copies of a Redactor equal. It is nil for no keys.
 	reveal *func() []pattern
 }
 
@@ -66,8 +66,8 @@ func (r Redactor) patterns() []pattern {
 	return (*r.reveal)()
 }
 
-// variants returns a key, the key with plus signs for its spaces, as in a query, and what is left of a key that has
-// escapes itself once a text with it is unescaped.
+// variants returns a key, the key with plus signs for its spaces, as in a query, and, if the key has escapes itself,
+// the texts that it becomes when a text with it is unescaped.
 func variants(key string) []string {
 	all := []string{key, strings.ReplaceAll(key, " ", "+")}
 	for _, signs := range levels[1:] {

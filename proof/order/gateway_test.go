@@ -346,7 +346,7 @@ func (w *world) order(known string) *account {
 	return w.orders[known]
 }
 
-// change changes the world, or what is under way in it.
+// change changes the world, or a call that is under way in it.
 func (w *world) change(f func()) {
 	w.Lock()
 	defer w.Unlock()

@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 
 // A step is a click of a buyer: the merchant calls, and calls again as long as that is safe.
 type step struct {
-	Merchant   int // each has orders of the same names, and a key; that of 0 is the client's own
+	Merchant   int // each has orders of the same names, and a key; merchant 0 has the client's own
 	Order      int
 	Upper      bool          // its identifier, if it is a UUID, in upper case
 	Other      bool          // with another price
@@ -407,8 +407,8 @@ func (w *world) call(client *gateway.Client, s step, first int) (r call.Result, 
 	return r, a.sent
 }
 
-// follow waits for the end of what goes on after its caller has left at a deadline: the guard gets the outcome, which is
-// that of what came.
+// follow waits for the end of an invoice whose caller has left at a deadline. The guard gets the outcome that the
+// response proves.
 func (w *world) follow(o *account, a *attempted, isSent bool, isAlone func() bool) {
 	_ = wait(context.Background(), a.Suspended) // the guard itself is held up
 	has := gateway.OrderStatus{State: gateway.OrderInFlight}

@@ -51,8 +51,8 @@ func (f Form) code() string {
 
 type newClient func(...gateway.Option) (*gateway.Client, error)
 
-// CreateInvoice creates one invoice, and reports what the client makes of the response. What the client would make of it
-// with other options, it finds out from the response that it has: it sends nothing else. The error is that of the call.
+// CreateInvoice creates one invoice, and reports what the client makes of the response, and would make of it with other
+// options. It sends only one request. It returns the error of the call.
 func CreateInvoice(ctx context.Context, newClient newClient, r gateway.InvoiceRequest, form Form) (Invoice, error) {
 	i := Invoice{Request: r, Unexpected: []string{}, Advice: []string{}}
 	var got recorder

@@ -245,7 +245,7 @@ func TestPurchase_notSent(t *testing.T) {
 	}
 }
 
-// An order of which nothing was sent can be sent later.
+// An order that was not sent can be sent later.
 func TestPurchase_unsent(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

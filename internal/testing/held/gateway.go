@@ -17,7 +17,7 @@ import (
 
 var answer = everycall.Enveloped(everycall.InvoiceJSON)
 
-// A held is a gateway, its guard and the way to it, all of which hold up the first invoice in one stage.
+// A held is a gateway, its guard and the way to it. They hold up the first invoice in one stage.
 type held struct {
 	proto  string
 	at     stage

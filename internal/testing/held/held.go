@@ -127,7 +127,7 @@ func testHeld(t *testing.T, h *held, how string) {
 	case isLost && !(isUnknown && before.Replayed), !isLost && err != nil:
 		t.Errorf("the next call: %v", err)
 	case !isLost:
-		equal(t, "the invoice of the next call is that of the first", again.Replayed, h.at.isBegun())
+		equal(t, "the next call gets the invoice of the first", again.Replayed, h.at.isBegun())
 	}
 	if err := c.Shutdown(t.Context()); err != nil {
 		t.Error(err)
