@@ -31,7 +31,7 @@ func (s *Server) SetRateLimit(requests int, per time.Duration) {
 	s.limit = limit{requests: requests, per: per}
 }
 
-// refuses counts a request, and returns the fault of one over the limit.
+// refuses counts a request, and returns a fault if the request exceeds the limit.
 func (l *limit) refuses(now time.Time) (_ Fault, over bool) {
 	if !now.Before(l.end) {
 		l.end, l.left = now.Add(l.per), l.requests

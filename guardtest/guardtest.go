@@ -1,5 +1,5 @@
-// Package guardtest tests implementations of [gateway.OrderGuard]: what the interface promises, as rules,
-// in a random walk, and in a race of processes that are killed.
+// Package guardtest tests implementations of [gateway.OrderGuard]. It tests the promises of the interface as rules, in a
+// random walk, and in a race of processes that are killed.
 //
 //	func TestGuard(t *testing.T) {
 //		guardtest.Run(t, guardtest.Guard{
@@ -19,8 +19,8 @@ import (
 	"github.com/cryptogw/gateway"
 )
 
-// A Guard is an implementation that is tested. Only New is required. Without the others, the rules
-// about restarts, processes and leases are left out, which the test logs.
+// A Guard is an implementation that is tested. Only New is required. Without the other functions, Run skips the rules
+// about restarts, processes and leases, and logs that.
 type Guard struct {
 	// New returns a guard over a new store that has no order. All orders of the rules have a merchant, of any name.
 	New func(t *testing.T) gateway.OrderGuard
@@ -37,8 +37,8 @@ type Guard struct {
 }
 
 // Run tests a guard. If it has the methods Order, Pending, Resolve and Forget of a [gateway.MemoryGuard], their rules are
-// tested too. For the race of processes the program of the test starts itself again with the name of t,
-// so that what precedes Run should be cheap; the variable GUARDTEST_KILLS is how many of these are killed, by default 10.
+// tested too. For the race of processes the program of the test starts itself again with the name of t, so the code
+// before Run should be cheap. The variable GUARDTEST_KILLS sets how many processes are killed. The default is 10.
 func Run(t *testing.T, g Guard) {
 	if os.Getenv(asWorker) != "" {
 		work(t, g)

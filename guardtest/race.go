@@ -30,8 +30,8 @@ const (
 // upTo is a random time of at most some microseconds.
 func upTo(most int) time.Duration { return time.Duration(rand.IntN(most)) * time.Microsecond } // #nosec G404
 
-// work is a process of the race: it sends one order after the other, as all others do, until it kills itself. It writes
-// "sent 17" before it sends an order, and "nothing 17" when it is sure that this made no invoice.
+// work is a process of the race. It sends one order after the other, as all others do, until it kills itself. It writes
+// "sent 17" before it sends an order, and "nothing 17" once it is sure that the order has no invoice from it.
 func work(t *testing.T, g Guard) {
 	guard, err := g.Reopen(os.Getenv(asWorker))
 	if err != nil {

@@ -27,7 +27,7 @@ const (
 // sentAt is when the attempts of the rules were sent. Guards keep microseconds.
 var sentAt = time.Date(2026, 11, 22, 3, 14, 15, 926535000, time.UTC)
 
-// orderOf is what a call for an order asks.
+// orderOf is the order that a call passes to a guard.
 func orderOf(id string) gateway.Order {
 	return gateway.Order{Gateway: "https://gateway.example", Merchant: merchant, Request: gateway.InvoiceRequest{
 		OrderID: id, Price: decimal.RequireFromString("10.50"), Amount: decimal.RequireFromString("0.000312500"),
@@ -40,13 +40,13 @@ func invoiceOf(name string) string {
 	return fmt.Sprintf("{ \"id\":%q,\n\"a\":1.50, \"u\":\"\\u00e9é\u2028\" }", name)
 }
 
-// outcomes are those of the steps. Bare is a success whose invoice is not known.
+// outcomes are the outcomes in the steps. Bare is a success whose invoice is not known.
 var outcomes = map[string]gateway.Outcome{
 	"success": gateway.OutcomeSucceeded, "bare": gateway.OutcomeSucceeded, "unknown": gateway.OutcomeUnknown,
 	"rejected": gateway.OutcomeRejected, "unsent": gateway.OutcomeNotSent,
 }
 
-// findings are those of the steps.
+// findings are the findings in the steps.
 var findings = map[string]gateway.Finding{
 	"exists":  {Exists: true, By: "anna", Note: "4711"},
 	"shown":   {Exists: true, By: "bob", Note: "4712", Invoice: []byte(invoiceOf("shown"))},
@@ -57,13 +57,13 @@ var findings = map[string]gateway.Finding{
 	"foreign": {Exists: true, By: "anna", Invoice: []byte(`{"orderId":"A-18"}`)},
 }
 
-// refusals are the errors of the steps.
+// refusals are the errors in the steps.
 var refusals = map[string]error{
 	"not unknown": gateway.ErrNotUnknown, "too early": gateway.ErrTooEarly, "tried again": gateway.ErrTriedAgain,
 	"not created": gateway.ErrNotCreated, "invalid": gateway.ErrInvalidArgument,
 }
 
-// A store is the empty store that a rule begins with, and what became of the steps over one of its orders.
+// A store is the empty store that a rule begins with, and the state of the steps over one of its orders.
 type store struct {
 	*testing.T
 	guard Guard
@@ -389,7 +389,7 @@ func (s *store) read() string {
 	return text
 }
 
-// follow reports whether each time is known, and none is before the one before it.
+// follow reports whether all times are known and in order.
 func follow(times []time.Time) bool {
 	return !slices.ContainsFunc(times, time.Time.IsZero) && slices.IsSortedFunc(times, time.Time.Compare)
 }

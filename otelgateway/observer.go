@@ -100,8 +100,8 @@ func handled[T any](instrument T, err error) T {
 	return instrument
 }
 
-// spanKey is the key of the span that an observer has made of a call. The current span can be that
-// of another observer.
+// spanKey is the key of the span that an observer has made of a call. The current span can belong
+// to another observer.
 type spanKey struct{ of *observer }
 
 func (o *observer) start(ctx context.Context, c gateway.Call) context.Context {
@@ -184,7 +184,7 @@ func (o *observer) with(operation string, more ...attribute.KeyValue) metric.Mea
 
 func endSpan(span trace.Span, err error) {
 	if err != nil {
-		span.SetStatus(codes.Error, "") // the text of err can have what the service sent
+		span.SetStatus(codes.Error, "") // the text of err can quote the service
 	}
 	span.End()
 }
@@ -218,7 +218,7 @@ func failureOf(err error) []attribute.KeyValue {
 	return []attribute.KeyValue{semconv.ErrorTypeKey.String(errorType(err))}
 }
 
-// errorType is a status or a word. The outermost error has it: one inside can be of another call.
+// errorType is a status or a word. The outermost error decides: an error inside can belong to another call.
 func errorType(err error) string {
 	switch e := err.(type) {
 	case *gateway.OutcomeUnknownError:

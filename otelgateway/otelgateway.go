@@ -1,13 +1,13 @@
 // Package otelgateway gives a client of package gateway OpenTelemetry traces and
 // metrics: a span for each call, one below it for each attempt, and the metrics
 // gateway.client.call.duration, .attempts, .outcomes, .failures, .left, .cut, .unrecorded, .in_flight
-// and .drift. [RegisterPending] adds those of the orders that are pending in a [sqlguard.Guard]. Counters begin
+// and .drift. [RegisterPending] adds metrics of the orders that are pending in a [sqlguard.Guard]. Counters begin
 // with 0, so that the first event of a process is an increase.
 //
 // The attributes are those of the HTTP semantic conventions where these apply; the
 // others begin with "gateway.". None has a key, an order, an amount, an argument of a
 // URL, or a text of the service: url.full, which the conventions ask for, is left out,
-// and of an error there is only error.type. The gateway gets no trace header.
+// and an error appears only as error.type. The gateway gets no trace header.
 package otelgateway
 
 import (

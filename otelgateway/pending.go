@@ -28,7 +28,7 @@ type PendingSummarizer interface {
 // Each collection of the metrics reads the orders, for at most 5 seconds. If they cannot be read, these
 // gauges have no value, gateway.orders.readable is 0 instead of 1, and [otel.Handle] receives the error.
 //
-// All processes over one table report the same orders: take the maximum of their counts. Add up those of guards with
+// All processes over one table report the same orders: take the maximum of their counts. Add up the counts of guards with
 // different names. Guards of one process need different names, because a gauge hides another with the same attributes.
 // RegisterPending returns the error of the MeterProvider, or an error for a nil guard or for one without a name.
 func RegisterPending(guard PendingSummarizer, opts Options) (metric.Registration, error) {

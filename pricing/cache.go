@@ -34,9 +34,9 @@ func (o *CacheOptions) UnmarshalJSON(text []byte) error {
 // loadTimeout bounds one load, which no single caller's deadline bounds.
 const loadTimeout = 30 * time.Second
 
-// A Cache holds what was loaded last, for any number of callers. Do not copy it.
+// A Cache holds the last loaded value, for any number of callers. Do not copy it.
 //
-// Callers share a load. It has the values of the first one's context and 30 seconds, and goes on
+// Callers share a load, which has the values of the first caller's context. It takes at most 30 seconds, and goes on
 // when callers leave.
 type Cache[T any] struct {
 	load    func(context.Context) (T, error)
@@ -71,7 +71,7 @@ func NewRatesCache(client *gateway.Client, o CacheOptions) (*Cache[*gateway.Exch
 		func(r *gateway.ExchangeRates) time.Time { return r.FetchedAt })
 }
 
-// newCache returns an empty cache of what load returns.
+// newCache returns an empty cache of the values that load returns.
 func newCache[T any](o CacheOptions, load func(context.Context) (T, error), asOf func(T) time.Time) (*Cache[T], error) {
 	switch {
 	case o.TTL < 0 || o.MaxStale < 0:

@@ -127,7 +127,7 @@ func undelivered(job *rivertype.JobRow) (r InvoiceResult, ok bool) {
 	return r, true
 }
 
-// isTrueOf reports whether a result that an earlier run has stored still says what became of an order.
+// isTrueOf reports whether a result that an earlier run has stored is still true of its order.
 func (r InvoiceResult) isTrueOf(order gateway.OrderStatus) bool {
 	switch {
 	case order.State == gateway.OrderCreated: // perhaps by other code, which has the invoice
@@ -150,7 +150,7 @@ type invoiceWorker struct {
 // Timeout implements [river.Worker].
 func (w *invoiceWorker) Timeout(*river.Job[invoiceArgs]) time.Duration { return w.timeout }
 
-// Work implements [river.Worker]. The guard is asked before anything else: what an earlier run has stored can be old.
+// Work implements [river.Worker]. It first asks the guard: the result that an earlier run has stored can be old.
 func (w *invoiceWorker) Work(ctx context.Context, job *river.Job[invoiceArgs]) error {
 	before, hasBefore := undelivered(job.JobRow)
 	order, err := w.cfg.Guard.Order(ctx, job.Args.Merchant, job.Args.OrderID)
@@ -183,8 +183,8 @@ func (w *invoiceWorker) Work(ctx context.Context, job *river.Job[invoiceArgs]) e
 	return w.end(ctx, job, result)
 }
 
-// create creates the invoice, and waits for its outcome, also if the Timeout of an http.Client ends the first call. If
-// that could not be made, the outcome is not unknown: nothing was sent.
+// create creates the invoice, and waits for its outcome, even if the Timeout of an http.Client ends the first call. If
+// that call could not be made, the outcome is not unknown: nothing was sent.
 func (w *invoiceWorker) create(ctx context.Context, args invoiceArgs) (*gateway.Invoice, gateway.Outcome, error) {
 	request, err1 := args.request()
 	opts, err2 := w.callOptions(ctx, args.Merchant)

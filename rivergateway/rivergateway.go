@@ -1,13 +1,13 @@
 // Package rivergateway makes the invoices and the waits for withdrawals of the
 // [gateway.Client] durable jobs of River, https://riverqueue.com, in PostgreSQL.
 //
-// The engine keeps a job until it has ended, whichever process dies. After a lost response
-// it does not know that an invoice was sent; the [sqlguard.Guard] does, which every [Jobs]
-// has. Together no order is forgotten and none is sent twice.
+// River keeps a job until the job has ended, whichever process dies. After a lost response
+// River does not know that an invoice was sent. The [sqlguard.Guard] does, which every [Jobs]
+// has. Together they forget no order and send none twice.
 //
 // [InsertInvoiceTx] puts the job into the transaction in which the merchant stores the
 // order. A worker creates the invoice, and OnInvoice of [Config] is called with the
-// result in the transaction that ends the job: what it writes is written once.
+// result in the transaction that ends the job, so its writes happen once.
 //
 // A job whose context is cancelled before anything was sent, as by StopAndCancel, goes
 // back to the queue. While an invoice is being sent Stop and StopAndCancel wait for its outcome, for at most
@@ -37,8 +37,8 @@ import (
 
 // Config is the configuration of [New]. Guard and Pool are required.
 type Config struct {
-	// Guard keeps two invoices from being created for one order, in whichever
-	// process a job runs. All processes must use the same table.
+	// Guard prevents a second invoice for an order, in whichever process a job
+	// runs. All processes must use the same table.
 	Guard *sqlguard.Guard
 
 	// Pool is the database of River, in which the jobs end.
@@ -50,7 +50,7 @@ type Config struct {
 	BaseURL string
 	APIKey  func() string
 
-	// Options are those of the client. It has Guard as its order guard, whatever they
+	// Options are options of the client. Its order guard is Guard, whatever they
 	// contain.
 	Options []gateway.Option
 
@@ -70,13 +70,13 @@ type Config struct {
 	// Final are further statuses that end a wait for a withdrawal, see [gateway.WaitOptions].
 	Final []gateway.WithdrawalStatus
 
-	// RunTimeout is how long River takes a run of a job to be alive; 0 means 9 minutes. It does not look for jobs of
-	// processes that died in less than that, whatever its RescueStuckJobsAfter. A run that takes longer, because it
-	// waits for the outcome of its invoice, is not cut.
+	// RunTimeout is how long River considers a run of a job alive; 0 means 9 minutes. River rescues no job of a dead
+	// process before that, whatever its RescueStuckJobsAfter. A run that takes longer, because it waits for the outcome
+	// of its invoice, is not cut.
 	RunTimeout time.Duration
 
-	// OnPending is called by the jobs of [PeriodicPending]. An error of it is the error
-	// of the job, which does not run again. Nil calls nothing.
+	// OnPending is called by the jobs of [PeriodicPending]. If it returns an error, the
+	// job fails, and does not run again. Nil calls nothing.
 	OnPending func(ctx context.Context, report PendingReport) error
 }
 
@@ -175,8 +175,8 @@ func tryAgain(ctx context.Context, err error) error {
 	return textError{err}
 }
 
-// A textError is an error, which can be the merchant's, as PostgreSQL can store it: with U+FFFD for each NUL.
-// Otherwise no job would end that the engine ends together with this one.
+// A textError is an error, perhaps of the merchant's code, in a form that PostgreSQL can store: with U+FFFD for each NUL.
+// Otherwise none of the jobs would end that the engine ends together with this one.
 type textError struct{ error }
 
 func (e textError) Error() string { return strings.ReplaceAll(e.error.Error(), "\x00", "\ufffd") }
@@ -195,7 +195,7 @@ type jobEnd struct {
 	cancel   error                                      // why the job is cancelled; nil if it is completed
 }
 
-// An output is what the engine stores with a job.
+// An output is the text that the engine stores with a job.
 type output[T any] struct {
 	Delivered bool `json:"delivered"` // whether the merchant's function had the result, in a transaction that has committed
 	Result    T    `json:"result"`

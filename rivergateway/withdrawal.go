@@ -17,7 +17,7 @@ const (
 	maxInterval   = 5 * time.Minute
 	maxRetryAfter = time.Hour
 
-	// refusedFor is how old a job is at least when a refusal of the inquiry ends it.
+	// refusedFor is the least age of a job that a refusal of the inquiry ends.
 	refusedFor = 24 * time.Hour
 )
 
@@ -31,14 +31,14 @@ func (withdrawalArgs) Kind() string { return "gateway_withdrawal" }
 
 // InsertWithdrawalTx inserts the job that waits for a withdrawal, in the merchant's
 // transaction. A withdrawal has one job, as an order has with [InsertInvoiceTx]. The
-// identifier is not checked here: the first run cancels the job of an invalid one. It
-// returns the error of River.
+// identifier is not checked here: the first run cancels the job of an invalid one.
+// InsertWithdrawalTx returns the error of River.
 func InsertWithdrawalTx(ctx context.Context, client *river.Client[pgx.Tx], tx pgx.Tx, withdrawRequestID string, o InsertOptions) (*rivertype.JobInsertResult, error) {
 	o.Job.UniqueOpts = river.UniqueOpts{ByArgs: true}
 	return client.InsertTx(ctx, tx, withdrawalArgs{withdrawRequestID, o.Merchant}, &o.Job)
 }
 
-// A WithdrawalResult is how the wait for a withdrawal ends.
+// A WithdrawalResult is the end of the wait for a withdrawal.
 type WithdrawalResult struct {
 	JobID             int64  // of River
 	WithdrawRequestID string // as it was inserted

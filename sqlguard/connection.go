@@ -20,9 +20,10 @@ const (
 )
 
 // onConn calls f with a connection. If the failure says that the server has become read-only or is going away, or that
-// the connection is lost, onConn closes the connection and calls f with another one: until the context ends, for up to 10
-// seconds, as long as a switchover may take. If f may be repeated although a try may have been executed, a try that gets no
-// answer for 3 seconds is lost. What may not be repeated is what a person has asked for, who learns the reason after a second.
+// the connection is lost, onConn closes the connection and calls f with another one, until the context ends, for up to 10
+// seconds, as long as a switchover may take. If f may be repeated although a try may have been executed, a try without an
+// answer for 3 seconds counts as lost. A statement that may not be repeated serves a person, who learns the reason after
+// a second.
 func (g *Guard) onConn(ctx context.Context, may repeats, f func(context.Context, handle) error) error {
 	if g.cfg.dialect == SQLite {
 		return g.withBusyTimeout(ctx, f)
@@ -39,12 +40,12 @@ func (g *Guard) onConn(ctx context.Context, may repeats, f func(context.Context,
 	}
 }
 
-// A repeats is whether what has failed may be done again.
+// A repeats says whether a failed statement may be run again.
 type repeats bool
 
 const (
-	isRefused    repeats = false // if it was not executed
-	isRepeatable repeats = true  // if it may have been, too
+	isRefused    repeats = false // only if it was not executed
+	isRepeatable repeats = true  // even if it may have been executed
 )
 
 // try calls f with a connection, and reports whether it is to be called again, with another one.
@@ -75,8 +76,8 @@ func (g *Guard) try(ctx context.Context, may repeats, f func(context.Context, ha
 // refuses reports whether a server has executed nothing because it is read-only, or not ready.
 func (s *schema) refuses(err error) bool { return hasCode(err, s.refusals) }
 
-// ErrUnanswered is what an error of ResolveAll, Mark, Prune or Forget matches if the database may have made a change
-// nonetheless, because its answer was lost.
+// ErrUnanswered matches an error of ResolveAll, Mark, Prune or Forget if the database may have made the change, because
+// its answer was lost.
 var ErrUnanswered = errors.New("the database may have made the change or not")
 
 // unanswered returns the error of a statement that changes something, which matches ErrUnanswered unless the

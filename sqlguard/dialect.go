@@ -31,7 +31,7 @@ func (d Dialect) isValid() bool { return d >= PostgreSQL && d <= MariaDB }
 // badDialect is the reason for refusing a dialect.
 const badDialect = "must be PostgreSQL, SQLite or MariaDB"
 
-// A dialect is what differs between the databases. Identifiers are passed as bytes, so that neither the
+// A dialect has the differences between the databases. Identifiers are passed as bytes, so that neither the
 // encoding of a connection nor a collation makes one of two.
 type dialect struct {
 	name, driver string    // driver is the package of the driver's type
@@ -52,7 +52,7 @@ type dialect struct {
 	losing       string // selects why a crash or a power failure loses orders, if anything
 	list         listing
 	engine       string   // of the table
-	begin, lock  string   // what Migrate begins with; a statement that creates something ends each transaction of MariaDB
+	begin, lock  string   // Migrate begins with them; in MariaDB a statement that creates something ends the transaction
 	again        []string // codes of errors after which a write may be tried again
 	refusals     []string // codes of errors of a server that executes nothing: it is read-only, or not ready
 	denials      []string // codes of errors of a user who may not create
@@ -178,7 +178,7 @@ func (s *schema) fill(text string) string {
 	return text
 }
 
-// columns are what every query selects first, see scan.
+// columns are the first columns of every query, see scan.
 func (s *schema) columns() string {
 	names := []string{"merchant", "order_id", "gateway"}
 	for i, name := range names {

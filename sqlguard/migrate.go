@@ -11,12 +11,14 @@ import (
 const SchemaVersion = 1
 
 // Migrate creates the table, its indexes and the view for people, where they are missing. Any number of processes may
-// call it at once. Where there is nothing to do it takes no lock. A process that dies in it
-// leaves what was there, or all of it; in MariaDB a second Migrate completes it. A missing view of a table is left to its
-// owner if this user may not create it. A table of another version
-// is an error, and is left as it is. So are settings with which a guard cannot work, or can lose orders, and orders of the other kind, see
-// [Guard.Check], and in PostgreSQL a table of the name in a schema that is not in the search_path: two tables would be two
-// memories of one order. Where another shop has that one, use [WithTable] or [MigrationSQL].
+// call it at once. If there is nothing to do, it takes no lock. If a process dies in it, the database has everything or
+// nothing new; in MariaDB a second Migrate completes the work. A missing view of a table is left to the table's owner if
+// this user may not create it.
+//
+// Migrate leaves a table of another version as it is, and returns an error. It also returns an error for settings with
+// which a guard cannot work or can lose orders, for orders of the other kind, see [Guard.Check], and in PostgreSQL for a
+// table of the name in a schema that is not in the search_path: two tables would be two memories of one order. If that
+// table belongs to another shop, use [WithTable] or [MigrationSQL].
 func (g *Guard) Migrate(ctx context.Context) error {
 	err := g.checkSettings(ctx)
 	if err == nil {
@@ -118,10 +120,10 @@ func (g *Guard) SchemaVersion(ctx context.Context) (int, error) {
 	return version, nil
 }
 
-// Check reports whether the guard can work, and cannot lose what it has recorded: whether the table exists in this version
-// and has no sent orders of the other kind, see [WithMerchants], whether this user may read and write it, which a
-// transaction that is rolled back tries, and whether the settings are those that a guard needs. Those with which a
-// crash loses orders are accepted by [WithoutDurability].
+// Check reports whether the guard can work, and cannot lose its records. The table must exist in this version and have no
+// sent orders of the other kind, see [WithMerchants]. This user must be allowed to read and write it: Check tries that in
+// a transaction, and rolls back. The settings must be these; [WithoutDurability] accepts settings with which a crash loses
+// orders.
 //
 //   - PostgreSQL: fsync is on, and the table is neither UNLOGGED nor TEMPORARY. synchronous_commit may have any value: every
 //     statement that writes turns it on for itself.
@@ -187,7 +189,7 @@ func (g *Guard) checkSettings(ctx context.Context) error {
 	return err
 }
 
-// refuse returns as an error what a query says is wrong, if anything.
+// refuse returns the faults that a query finds, as an error; nil for none.
 func (g *Guard) refuse(ctx context.Context, q querier, query string) error {
 	if query == "" {
 		return nil
@@ -217,7 +219,7 @@ func (g *Guard) checkMerchant(merchant string) error {
 	return nil
 }
 
-// checkKind refuses a table that has a sent order of the other kind. A free order is none: nothing of it is to be remembered.
+// checkKind refuses a table that has a sent order of the other kind. A free order does not count: it may be forgotten.
 func (g *Guard) checkKind(ctx context.Context) error {
 	found := false
 	err := g.onConn(ctx, isRepeatable, func(ctx context.Context, h handle) error {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// leastAge is the least age of what Prune deletes: the longest lease. By then a process
-// that was slower than its lease has reported.
+// leastAge is the least age of an order that Prune deletes: the longest lease. By then a
+// process that was slower than its lease has reported.
 const leastAge = mostLease
 
 // Prune deletes the orders of every merchant that are created or free and have not
@@ -50,7 +50,7 @@ func (g *Guard) Prunable(ctx context.Context, age time.Duration) (count int, err
 
 const isPrunable = "open_since = 0 AND changed_at < ?"
 
-// prune deletes what has not changed since a time in the past. That time is the same
+// prune deletes the orders that have not changed since a time in the past. That time is the same
 // for all batches: otherwise they would go on for as long as orders reach the age.
 func (g *Guard) prune(ctx context.Context, age time.Duration) (pruned int, err error) {
 	now, err := g.clock(ctx)

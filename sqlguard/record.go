@@ -82,7 +82,7 @@ func recordText(r row) ([]byte, error) {
 	}
 }
 
-// shrink drops what can be missed most, and reports whether there was anything.
+// shrink drops the most dispensable part, and reports whether there was one.
 func (s *storedRow) shrink() bool {
 	for i := range s.Open {
 		if len(s.Open[i].Body) > 0 {

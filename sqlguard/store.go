@@ -18,7 +18,7 @@ import (
 	"github.com/cryptogw/gateway/internal/orders"
 )
 
-// A row is what the table has of an order.
+// A row is an order in the table.
 type row = orders.Row[gateway.OrderRecord]
 
 // A key identifies an order.
@@ -132,7 +132,7 @@ func (g *Guard) read(ctx context.Context, q querier, k key) (has stored, err err
 	return has, err
 }
 
-// scan reads what the columns of a query are.
+// scan reads the columns of a query.
 func scan(rows *sql.Rows) (k key, has stored, err error) {
 	var invoice, record []byte
 	r := &has.row

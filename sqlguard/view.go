@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// A listing is what differs between the databases in the view for people.
+// A listing has the differences between the databases in the view for people.
 type listing struct {
 	create   string                                // creates a view that is not there
 	time     string                                // around a column with a time
@@ -17,7 +17,7 @@ type listing struct {
 	last     string                                // the last attempt that created no invoice
 	member   string                                // around the name of a member of shown, for its text
 	request  string                                // what precedes the name of a member of the request there
-	findings func(time func(string) string) string // those of the document as one text; NULL for none
+	findings func(time func(string) string) string // the findings in the document as one text; NULL for none
 }
 
 // utf8Hex matches the hexadecimal digits of UTF-8 without NUL. PostgreSQL converts no other bytes into a text.

@@ -66,7 +66,7 @@ func group(name, short string) *cobra.Command {
 	}}
 }
 
-// runs makes do what a command does, for at most limit unless --timeout says otherwise.
+// runs makes do the action of a command, for at most limit unless --timeout sets another duration.
 func (s *session) runs(c *cobra.Command, limit time.Duration, do func(ctx context.Context, args []string) error) *cobra.Command {
 	timeout := c.Flags().Duration("timeout", limit, "the longest `duration` that it may take, such as 90s; 0 for any")
 	c.RunE = func(c *cobra.Command, args []string) error {

@@ -96,7 +96,7 @@ func (s *session) createInvoice(ctx context.Context, r gateway.InvoiceRequest, o
 	return err
 }
 
-// outcomeOf waits for an invoice that is still being sent after the time was up, and returns what became of it.
+// outcomeOf waits for an invoice that is still being sent when the time is up, and returns its outcome.
 func outcomeOf(ctx context.Context, client *gateway.Client, r gateway.InvoiceRequest, ended *gateway.Call, stillSending error) (*gateway.Invoice, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestInvoice)
 	defer cancel()

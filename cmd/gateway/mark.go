@@ -43,7 +43,7 @@ lose its leading zeros. Cells that a spreadsheet or another tool can have change
 	})
 }
 
-// changes is what spreadsheets and other tools make of a name, or write where there is none.
+// changes are the forms that spreadsheets and other tools give a name, or write in an empty cell.
 var changes = []struct {
 	what  string
 	forms *regexp.Regexp

@@ -101,7 +101,7 @@ func (s *session) printCalls(calls []probe.Call) error {
 	return s.write(text.String())
 }
 
-// An invoiceProbe is what the flags say of an invoice.
+// An invoiceProbe is the invoice that the flags describe.
 type invoiceProbe struct {
 	wanted, yes bool
 	request     gateway.InvoiceRequest

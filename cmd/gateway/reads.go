@@ -13,7 +13,7 @@ import (
 	"github.com/cryptogw/gateway"
 )
 
-// reads makes do what a command does with a client, within a time limit, and gives it an output format.
+// reads makes do the action of a command with a client, within a time limit, and gives the command an output format.
 func (s *session) reads(c *cobra.Command, limit time.Duration, do func(context.Context, *gateway.Client, []string) error) *cobra.Command {
 	s.prints(c, formatTable, formatJSON)
 	return s.runs(c, limit, func(ctx context.Context, args []string) error {

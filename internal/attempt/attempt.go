@@ -36,7 +36,7 @@ type Transport struct {
 	ReadTimeout    Timeout
 	InvoiceTimeout Timeout
 	MaxBody        int64                 // of a response below 400
-	MaxErrorBody   int64                 // the rest of another one is not read
+	MaxErrorBody   int64                 // of any other response; the rest is not read
 	IsTransient    func(status int) bool // the status alone decides that a read is made again
 
 	buffers sync.Pool // of bytes.Buffers
@@ -69,7 +69,7 @@ func (r *Result) Close() error {
 }
 
 var (
-	// ErrTooLarge is the error of a body over the limit.
+	// ErrTooLarge is the error of a body that exceeds the limit.
 	ErrTooLarge = errors.New("the body is too large")
 	// ErrExpired is why a write was not begun: its time has passed.
 	ErrExpired = errors.New("the lease of the order has expired")

@@ -32,8 +32,8 @@ type exchange struct {
 	early       atomic.Bool // the response began before that
 	isSick      atomic.Bool // its status says that the host does not work
 
-	toGateway atomic.Bool  // the header that is being written has its host
-	headers   atomic.Int32 // of those, how many were written
+	toGateway atomic.Bool  // the header that is being written is for the gateway
+	headers   atomic.Int32 // how many headers were written to the gateway
 
 	hooks httptrace.ClientTrace
 }
@@ -141,7 +141,7 @@ func (e *exchange) leaveStreams() {
 	}
 }
 
-// answered makes later requests use other connections if the response was of a sick host, whose connection is idle
+// answered makes later requests use other connections if the response came from a sick host, whose connection is idle
 // by now over HTTP/1.1, or was not whole.
 func (e *exchange) answered(ctx context.Context, lost error) {
 	switch {

@@ -2,7 +2,7 @@ package attempt
 
 import "time"
 
-// A Failure is what the failure of an attempt means for another one.
+// A Failure says whether another attempt may follow a failed one.
 type Failure struct {
 	Retry     bool          // another attempt may do better, and cannot do harm
 	Throttled bool          // the service asks for fewer requests
@@ -10,11 +10,11 @@ type Failure struct {
 	After     time.Duration // what the service asks to wait; 0 for nothing
 }
 
-// Next is what follows an attempt.
+// A Next says whether another attempt follows.
 type Next struct {
 	Wait time.Duration // until the next attempt; 0 if there is none
-	Cost int64         // what it has taken from the budget
-	Note string        // why there is none, where that is not plain
+	Cost int64         // how much it has taken from the budget
+	Note string        // why there is none, if the error does not show it
 }
 
 // A Retrier decides for all calls of a client whether an attempt is made again, and when,

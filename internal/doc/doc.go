@@ -215,7 +215,7 @@ func (d *Doc) readNext(kind jsontext.Kind, parent *int32) error {
 
 func (d *Doc) offset() int32 { return int32(d.json.InputOffset()) } // #nosec G115 -- a response has at most 1 GiB
 
-// Root returns the value that the whole text is, or no node if not even its start could be read.
+// Root returns the outermost value, or no node if not even its start could be read.
 func (d *Doc) Root() Node {
 	if len(d.values) == 0 {
 		return Node{}
@@ -280,7 +280,7 @@ func KindName(kind jsontext.Kind) string {
 	}
 }
 
-// notA is the error of a value of another kind. Most of a text can be of another kind, so it is no text.
+// notA is the error of a value of another kind. A listing can have very many, so no text is made before it is needed.
 type notA struct {
 	got  jsontext.Kind
 	want string

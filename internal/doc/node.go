@@ -26,7 +26,7 @@ type Node struct {
 // IsZero reports whether there is no value.
 func (n Node) IsZero() bool { return n.doc == nil }
 
-// Keys returns what removes keys from texts.
+// Keys returns the redactor of the document.
 func (n Node) Keys() redact.Redactor { return n.doc.keys }
 
 // Doc returns the tree that the value is in.

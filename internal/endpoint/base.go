@@ -15,7 +15,7 @@ import (
 	"unicode"
 )
 
-// A Base is what the URLs of all requests have in common. It never changes.
+// A Base is the common part of the URLs of all requests. It never changes.
 type Base struct {
 	scheme, host string
 	path         string // escaped, without a slash at the end
@@ -29,8 +29,8 @@ func (b Base) Host() string { return b.host }
 // at the end.
 func (b Base) String() string { return b.text }
 
-// Moved returns the base URL that a redirect from one URL to another asks for, in the form of String: "" unless their
-// paths are the same but for a slash at the end, and the other has no query, fragment or user.
+// Moved returns the base URL that a redirect from one URL to another asks for, in the form of String. It returns ""
+// unless the paths differ at most in a slash at the end, and the new URL has no query, fragment or user.
 func (b Base) Moved(from, to *url.URL) string {
 	there, reason := Parse(to.String())
 	if reason != "" || strings.HasSuffix(to.Path, "//") || there.path != strings.TrimSuffix(from.EscapedPath(), "/") {

@@ -38,21 +38,21 @@ func (s State) String() string { return [...]string{"free", "in flight", "create
 // begun. Times are microseconds since 1970 by the clock of the guard, and 0 for never. A row is a value: a
 // transition returns another row, and changes no slice of the first.
 type Row[R any] struct {
-	Gateway string // which has the order; empty if it is not known
+	Gateway string // the base URL of the gateway that has the order; empty if unknown
 
 	Attempts  int
 	Attempt   int64 // names the attempt that was begun last
-	Begun     int64 // when it was; 0 if nobody knows
-	Lease     int64 // until when it can be sent
+	Begun     int64 // when that attempt began; 0 if nobody knows
+	Lease     int64 // until when that attempt may be sent
 	OpenSince int64 // when the oldest attempt began that has no known outcome; 0 for none, and if an invoice is known
 	Ended     int64 // when an outcome was recorded last
 	Created   int64 // when it became known that an invoice exists
 
 	Held     *R           // the attempt that was begun last, until it ends
 	Open     []Attempt[R] // attempts of unknown outcome, the first that was known first
-	Last     *R           // of an order without an invoice: the last attempt that proved nothing, or found absent
+	Last     *R           // of an order without an invoice: the last attempt that created none, as the service or a person says
 	Invoices []Attempt[R] // the invoice of the order, and further ones, which should not be
-	Bare     bool         // the first of them is known to exist, but not what it says
+	Bare     bool         // the first invoice exists, but its text is unknown
 	Findings []Finding    // all of them, the first one first
 }
 
@@ -60,7 +60,7 @@ type Row[R any] struct {
 type Attempt[R any] struct {
 	Name   int64 // 0 if nobody knows which attempt it is
 	Found  bool  // a person has recorded the invoice, not the attempt
-	Silent bool  // its process has not reported what became of it
+	Silent bool  // its process has not reported its outcome
 	Record R
 }
 
@@ -95,19 +95,19 @@ func (r *Row[R]) Unsettled() []Attempt[R] {
 	return with(r.Open, Attempt[R]{Name: r.Attempt, Silent: true, Record: *r.Held})
 }
 
-// An Answer is what became of a transition.
+// An Answer is the result of a transition.
 type Answer struct {
 	Changed bool  // the row must be written
 	Granted bool  // of Begin
 	Err     error // why nothing was done
 }
 
-// A Begin is the wish to send an order.
+// A Begin asks for the lease of an order.
 type Begin[R any] struct {
 	Gateway  string
 	Attempt  int64
-	Lease    int64 // how long it can be sent, in microseconds
-	Resubmit bool  // also if its outcome is unknown
+	Lease    int64 // how long it may be sent, in microseconds
+	Resubmit bool  // even if its outcome is unknown
 	Record   R     // of the attempt, as long as no outcome of it is known
 }
 
@@ -132,7 +132,7 @@ func (r Row[R]) Begin(b Begin[R], now int64) (Row[R], Answer) {
 	return r, Answer{Changed: true, Granted: true}
 }
 
-// A Result is what an attempt has proved.
+// A Result says whether an attempt has made an invoice.
 type Result int8
 
 const (
@@ -141,17 +141,17 @@ const (
 	Success                 // one was made
 )
 
-// An End is what became of an attempt.
+// An End is the outcome of an attempt.
 type End[R any] struct {
 	Gateway string
 	Attempt int64
 	Result  Result
-	Bare    bool // what the invoice says is not known
+	Bare    bool // the text of the invoice is unknown
 	Record  R
 }
 
 // End records the outcome of an attempt, whoever has the lease. The state of the order only becomes more
-// certain. What the attempt has reported before changes nothing.
+// certain. An outcome that the attempt has reported before changes nothing.
 func (r Row[R]) End(e End[R], now int64) (Row[R], Answer) {
 	ended := Attempt[R]{Name: e.Attempt, Record: e.Record}
 	open, made := indexOf(r.Open, e.Attempt), indexOf(r.Invoices, e.Attempt)
@@ -210,16 +210,16 @@ type Resolve[R any] struct {
 	Finding
 	Attempt int64     // the last one when the order was read, before it was looked up
 	Read    int64     // when the order was read, by the clock of the guard
-	ReadAt  time.Time // when it was, by the clock of the process that read it
-	Waited  int64     // how long after the attempt began, or ended, that was by the clocks of the processes
+	ReadAt  time.Time // the same, by the clock of the process that read it
+	Waited  int64     // how long after the attempt began, or ended, the order was read, by the clocks of the processes
 	Margin  int64     // how long a request may be in transit, in microseconds
-	Bare    bool      // what the invoice says is not known
-	Same    bool      // it says what the invoice of the row says
+	Bare    bool      // the text of the invoice is unknown
+	Same    bool      // its invoice equals the invoice of the row
 	Record  R         // of the invoice
 }
 
-// Resolve ends an order of unknown outcome, or adds what the invoice of a created order says if that
-// is not known.
+// Resolve ends an order of unknown outcome, or adds the text of the invoice to a created order that
+// lacks it.
 func (r Row[R]) Resolve(f Resolve[R], now int64) (Row[R], Answer) {
 	state := r.State(now)
 	adds := state == Created && r.Bare && f.Exists && !f.Bare

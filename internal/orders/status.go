@@ -129,7 +129,7 @@ func invoiceOf[R Record[O, Q], O ~int8, Q Request[Q]](row *Row[R]) R {
 	for _, other := range row.Invoices[1:] {
 		invoice := fields[O, Q](other.Record).Invoice
 		if invoice == nil {
-			invoice = json.RawMessage("null") // it is not known what it says
+			invoice = json.RawMessage("null") // its text is unknown
 		}
 		r.Others = append(r.Others, invoice)
 	}
@@ -188,8 +188,8 @@ func ResolveOf[R Record[O, Q], O ~int8, Q Request[Q]](
 	return Resolve[R]{Finding: finding, Bare: len(invoice) == 0, Same: isSame, Record: found(row, invoice)}
 }
 
-// found returns the record of an invoice that a person found. If the attempts had different requests, it has none:
-// nobody knows which of them created the invoice.
+// found returns the record of an invoice that a person found. If the attempts had different requests, the record has
+// no request: nobody knows which one created the invoice.
 func found[R Record[O, Q], O ~int8, Q Request[Q]](row *Row[R], invoice json.RawMessage) (none R) {
 	attempts := row.Unsettled()
 	if len(attempts) == 0 {

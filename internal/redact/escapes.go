@@ -139,7 +139,7 @@ func escaped(text []byte, signs string, spans []span) []span {
 }
 
 // character returns the character that text begins with, and its length with an escape that begins with one of the
-// signs. Of one beyond ASCII, which no key has, it returns a part.
+// signs. Of a character beyond ASCII, which no key has, it returns a part.
 func character(text []byte, signs string) (c byte, size int) {
 	switch c := text[0]; {
 	case c != '\\' && c != '%' && c != '&', strings.IndexByte(signs, c) < 0, len(text) == 1:

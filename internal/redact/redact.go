@@ -98,8 +98,8 @@ func (r Redactor) mayHave(text string) bool {
 }
 
 // Snippet returns a copy of the first limit bytes of body, without the keys. It looks at more bytes, if body
-// has them, so that a key across the limit is found. The end of body may have been cut within a key: of one,
-// 8 characters or more are removed there.
+// has them, so that a key across the limit is found. If body was cut within a key, the rest of the key is removed from
+// 8 characters on.
 func (r Redactor) Snippet(body []byte, limit int) []byte {
 	longest := 0
 	for _, p := range r.patterns() {

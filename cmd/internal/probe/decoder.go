@@ -66,7 +66,7 @@ func better(a *member, b member, names []string) *member {
 	return a
 }
 
-// plain returns a name in lower case, without what words are joined by.
+// plain returns a name in lower case, without the signs that join words.
 func plain(name string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "", ".", "").Replace(name))
 }
@@ -113,7 +113,7 @@ func membersOf(result json.RawMessage) (all []member) {
 	return all
 }
 
-// details returns what the decoder reads, as the function that it writes does.
+// details reads a result as the function that the decoder writes does.
 func (d *decoder) details() (details gateway.InvoiceDetails) {
 	for _, f := range []struct {
 		of   *member

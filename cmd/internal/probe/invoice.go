@@ -17,7 +17,7 @@ import (
 type Invoice struct {
 	Request    gateway.InvoiceRequest `json:"request"`
 	Outcome    string                 `json:"outcome"`           // for the client without further options: "succeeded", "rejected", "not sent" or "unknown"
-	Proof      string                 `json:"proof"`             // what the outcome follows from
+	Proof      string                 `json:"proof"`             // why the outcome is so
 	Status     int                    `json:"status"`            // the HTTP status; 0 if there was no response
 	Message    string                 `json:"message"`           // of the envelope, or of an error
 	Result     json.RawMessage        `json:"result"`            // without the key; without an envelope the beginning of the body, if it is JSON
@@ -72,7 +72,7 @@ func CreateInvoice(ctx context.Context, newClient newClient, r gateway.InvoiceRe
 	return i, err
 }
 
-// readError completes the report of a call that failed, and says what its outcome follows from.
+// readError completes the report of a call that failed, and says why its outcome is so.
 func (i *Invoice) readError(err error) {
 	var body []byte
 	cause := err
@@ -197,7 +197,7 @@ func (r *recorder) replay(newClient newClient, request gateway.InvoiceRequest, d
 	return err
 }
 
-// again answers every request with what was recorded.
+// again answers every request with the recorded response.
 type again struct{ *recorder }
 
 func (a again) RoundTrip(req *http.Request) (*http.Response, error) {
