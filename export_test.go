@@ -7,7 +7,7 @@ func OrdersOf(g *MemoryGuard) int { return len(g.orders) }
 
 // SetClock makes the times of an order those that a clock has shown which was set forward since.
 func SetClock(g *MemoryGuard, id string, forward time.Duration) {
-	row := &g.orders[orderKeyOf("", id)].row
+	row := &g.orders[orderKey{id: id}].row
 	for _, at := range []*int64{&row.Begun, &row.Lease, &row.Ended, &row.OpenSince} {
 		*at -= forward.Microseconds()
 	}

@@ -36,7 +36,7 @@ const (
 // has a goroutine of its own, and goes on after the deadline.
 type flight struct {
 	flights *flights // nil for a call that has begun no flight
-	key     flightKey
+	key     orderKey
 	request InvoiceRequest  // of the leader
 	caller  context.Context // of the leader
 	result  landing         // may be read by others once the flight has landed
@@ -401,12 +401,10 @@ func isFinal(err error) bool {
 	return misused || errors.Is(err, ErrOtherGateway)
 }
 
-type flightKey struct{ merchant, order string }
-
 // flights are the calls and the flights of a client for orders.
 type flights struct {
 	mu         sync.Mutex
-	all        map[flightKey]*flight
+	all        map[orderKey]*flight
 	busy       int           // calls and goroutines
 	isClosed   bool          // by Shutdown
 	none       chan struct{} // closed when none is busy; nil while Shutdown does not wait
@@ -422,7 +420,7 @@ type flights struct {
 func newFlights() *flights {
 	stopped := make(chan struct{})
 	return &flights{
-		all:       map[flightKey]*flight{},
+		all:       map[orderKey]*flight{},
 		recording: make(chan struct{}, maxRecording),
 		closing:   make(chan struct{}), stopped: stopped, stop: sync.OnceFunc(func() { close(stopped) }),
 	}
@@ -518,7 +516,7 @@ func (fs *flights) close() <-chan struct{} {
 
 // join returns the flight of an order, and whether the call has begun it.
 func (fs *flights) join(o *order) (f *flight, isLeader bool) {
-	key := flightKey{o.Merchant, o.Key()}
+	key := orderKey{o.Merchant, o.Key()}
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	if f := fs.all[key]; f != nil {

@@ -3,7 +3,6 @@ package gateway
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"math"
 	"slices"
@@ -37,30 +36,29 @@ type MemoryGuard struct {
 
 	mu       sync.Mutex
 	orders   map[orderKey]*memoryOrder
+	taken    int            // how many of these are not free
+	isNamed  bool           // those have a merchant; otherwise none of them has
 	settled  []*memoryOrder // created, or free with a finding; the oldest first
 	stripped int            // how many of these have lost their texts
 	kept     int            // bytes of texts
 	attempts int64          // that were begun
 }
 
-// An orderKey identifies an order of a merchant in little memory: an OrderID can have 1,024 bytes.
-type orderKey [16]byte
-
-func orderKeyOf(merchant, id string) (key orderKey) {
-	sum := sha256.Sum256([]byte(merchant + "\x00" + id)) // neither has a control character
-	return orderKey(sum[:len(key)])
-}
+// An orderKey identifies an order: its ID is the [Order.Key].
+type orderKey struct{ merchant, id string }
 
 // A memoryOrder is an order of which there is something to remember.
 type memoryOrder struct {
-	merchant, id string
-	row          orders.Row[OrderRecord]
-	begun        time.Time // when the last attempt began, by the monotonic clock too: the other can be set
-	isSettled    bool
+	orderKey
+	row   orders.Row[OrderRecord]
+	begun time.Time // when the last attempt began, by the monotonic clock too: the other can be set
 }
 
-// A lease in memory ends with its process.
-const noExpiry = math.MaxInt64 / 2
+// A lease in memory ends with its process: the state of an order does not depend on the time.
+const (
+	noExpiry = math.MaxInt64 / 2
+	anyTime  = 0
+)
 
 // Begin implements [OrderGuard].
 func (g *MemoryGuard) Begin(_ context.Context, o Order) (Lease, error) {
@@ -111,18 +109,14 @@ func (g *MemoryGuard) End(_ context.Context, o Order, r OrderRecord) (OrderRecor
 // checkKind refuses a call with a merchant if the guard has orders without one, and the other way round: an order with
 // a merchant is another one than the same without, and would be sent again. A free order is of no kind.
 func (g *MemoryGuard) checkKind(merchant string) error {
-	for _, m := range g.orders { // all of them are of one kind
-		switch {
-		case m.isSettled && len(m.row.Invoices) == 0:
-			continue
-		case m.merchant == "" && merchant != "":
-			return badKind("names a merchant, and other calls with this guard name none")
-		case m.merchant != "" && merchant == "":
-			return badKind("is missing, and other calls with this guard name a merchant")
-		}
+	switch {
+	case g.taken == 0 || g.isNamed == (merchant != ""):
 		return nil
+	case g.isNamed:
+		return badKind("is missing, and other calls with this guard name a merchant")
+	default:
+		return badKind("names a merchant, and other calls with this guard name none")
 	}
-	return nil
 }
 
 func badKind(reason string) error {
@@ -132,42 +126,49 @@ func badKind(reason string) error {
 
 // order returns the order of a merchant: one that was never begun if the guard does not have it.
 func (g *MemoryGuard) order(merchant, id string) *memoryOrder {
-	if m := g.orders[orderKeyOf(merchant, id)]; m != nil {
+	if m := g.orders[orderKey{merchant, id}]; m != nil {
 		return m
 	}
-	return &memoryOrder{merchant: strings.Clone(merchant), id: strings.Clone(id), begun: time.Now()}
+	return &memoryOrder{orderKey: orderKey{strings.Clone(merchant), strings.Clone(id)}, begun: time.Now()}
 }
 
-// keep replaces the row of an order. An order that is free is kept if there is a finding.
+// keep replaces the row of an order. An order that is free is forgotten, unless there is a finding.
 func (g *MemoryGuard) keep(m *memoryOrder, row orders.Row[OrderRecord]) {
+	if row.State(anyTime) == orders.Free && len(row.Findings) == 0 {
+		row = orders.Row[OrderRecord]{}
+	}
+	wasTaken, wasSettled := m.standing()
 	g.kept += sizeOf(&row) - sizeOf(&m.row)
 	m.row = row
-	state := row.State(time.Now().UnixMicro())
-	isSettled := state == orders.Created || state == orders.Free && len(row.Findings) > 0
+	isTaken, isSettled := m.standing()
 	switch {
-	case isSettled && !m.isSettled:
+	case isTaken && !wasTaken:
+		g.taken++
+		g.isNamed = m.merchant != ""
+	case wasTaken && !isTaken:
+		g.taken--
+	}
+	switch {
+	case isSettled && !wasSettled:
 		g.settled = append(g.settled, m)
-	case m.isSettled && !isSettled:
+	case wasSettled && !isSettled:
 		g.unlist(m)
 	}
-	m.isSettled = isSettled
-	if state == orders.Free && !isSettled {
-		g.drop(m)
+	if !isTaken && !isSettled {
+		delete(g.orders, m.orderKey)
 		return
 	}
 	if g.orders == nil {
 		g.orders = map[orderKey]*memoryOrder{}
 	}
-	g.orders[orderKeyOf(m.merchant, m.id)] = m
+	g.orders[m.orderKey] = m
 }
 
-// drop forgets an order.
-func (g *MemoryGuard) drop(m *memoryOrder) {
-	delete(g.orders, orderKeyOf(m.merchant, m.id))
-	g.kept -= sizeOf(&m.row)
-	if m.isSettled {
-		g.unlist(m)
-	}
+// standing reports whether an order is not free, and whether it is created, or free with a finding.
+func (m *memoryOrder) standing() (isTaken, isSettled bool) {
+	state := m.row.State(anyTime)
+	isTaken = state != orders.Free
+	return isTaken, state == orders.Created || !isTaken && len(m.row.Findings) > 0
 }
 
 // unlist removes an order from those that are settled.
@@ -190,7 +191,7 @@ func (g *MemoryGuard) trim(m *memoryOrder) {
 		g.keepOpen(m, slices.Delete(slices.Clone(m.row.Open), 1, n-maxOpen+1))
 	}
 	if len(g.settled) > cmp.Or(g.Remember, defaultRemember) {
-		g.drop(g.settled[0])
+		g.keep(g.settled[0], orders.Row[OrderRecord]{})
 	}
 	for ; g.kept > maxGuardMemory && g.stripped < len(g.settled); g.stripped++ {
 		oldest := g.settled[g.stripped]
@@ -325,7 +326,7 @@ func (g *MemoryGuard) Forget(_ context.Context, o OrderStatus) error {
 	if err := m.row.Forget(orders.AttemptOf(o.Attempt), time.Now().UnixMicro()); err != nil {
 		return fmt.Errorf("gateway: order %q: %w", o.OrderID, err)
 	}
-	g.drop(m)
+	g.keep(m, orders.Row[OrderRecord]{})
 	return nil
 }
 

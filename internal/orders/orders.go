@@ -127,7 +127,7 @@ func (r Row[R]) Begin(b Begin[R], now int64) (Row[R], Answer) {
 	r.Open = r.Unsettled()
 	r.Gateway = b.Gateway
 	r.Attempts++
-	r.Attempt, r.Held, r.Begun, r.Lease = b.Attempt, &b.Record, now, now+b.Lease
+	r.Attempt, r.Held, r.Begun, r.Lease = b.Attempt, new(b.Record), now, now+b.Lease
 	r.close(now)
 	return r, Answer{Changed: true, Granted: true}
 }
@@ -180,7 +180,7 @@ func (r Row[R]) End(e End[R], now int64) (Row[R], Answer) {
 	r.Ended = now
 	switch {
 	case e.Result == Nothing:
-		r.Last = &e.Record
+		r.Last = new(e.Record)
 	case e.Result == Undecided:
 		r.Open = with(r.Open, ended)
 	case len(r.Invoices) == 0 || r.learns(0, e):
