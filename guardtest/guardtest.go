@@ -1,5 +1,5 @@
-// Package guardtest tests implementations of [gateway.OrderGuard]. It tests the promises of the interface as rules, in a
-// random walk, and in a race of processes that are killed.
+// Package guardtest tests implementations of [gateway.OrderGuard]. It tests the promises of the interface as rules, and in a race
+// of processes that are killed.
 //
 //	func TestGuard(t *testing.T) {
 //		guardtest.Run(t, guardtest.Guard{

@@ -122,7 +122,6 @@ var rules = []rule{
 	}},
 	{"of many calls at once one gets the lease", func(s *store) { onlyOne(s, s.first) }},
 	{"of many calls at once one gets the lease, whichever guard they ask", func(s *store) { onlyOne(s, s.another(), s.another()) }},
-	{"a random walk is as the model has it", walk},
 	{"processes that are killed double and forget no order", race},
 }
 
