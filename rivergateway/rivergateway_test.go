@@ -325,10 +325,6 @@ func TestNew(t *testing.T) {
 	with(gateway.WithOrderGuard(new(gateway.MemoryGuard)))(s)
 	_, _ = s.runJob(s.insert("A-17", InsertOptions{}))
 	s.checkOrder("succeeded", created, 1)
-	workers := river.NewWorkers()
-	if jobs := must(New(s.cfg)); jobs.AddWorkers(workers) != nil || jobs.AddWorkers(workers) == nil {
-		t.Error("the workers can be registered once")
-	}
 }
 
 // A program that prints or logs its Config, or its Jobs, shows no key, also not in a field of its own.

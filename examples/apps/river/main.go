@@ -88,19 +88,11 @@ func migrate(ctx context.Context, pool *pgxpool.Pool) error {
 	return err
 }
 
-// newEngine returns River with the workers. A result is stored in the transaction that ends its
-// job.
+// newEngine returns River with the workers.
 func newEngine(pool *pgxpool.Pool, guard *sqlguard.Guard) (*river.Client[pgx.Tx], *rivergateway.Jobs, error) {
 	jobs, err := rivergateway.New(rivergateway.Config{
-		Guard: guard, Pool: pool, // the gateway and the key are those of the environment
-		OnInvoice: func(ctx context.Context, tx pgx.Tx, r rivergateway.InvoiceResult) error {
-			var invoice string
-			if r.Invoice != nil {
-				invoice = string(r.Invoice.Raw)
-			}
-			_, err := tx.Exec(ctx, `UPDATE orders SET outcome = $2, invoice = $3, reason = $4 WHERE id = $1`, r.OrderID, r.Outcome.String(), invoice, r.Reason)
-			return err
-		},
+		Guard: guard, Pool: pool, // the base URL and the key are those of the environment
+		OnInvoice: onInvoice, OnPending: onPending,
 	})
 	if err != nil {
 		return nil, nil, err
@@ -116,6 +108,24 @@ func newEngine(pool *pgxpool.Pool, guard *sqlguard.Guard) (*river.Client[pgx.Tx]
 		RescueStuckJobsAfter: 10 * time.Minute, // after the lease of the guard, and after a run
 	})
 	return engine, jobs, err
+}
+
+// onInvoice stores what became of an order, in the transaction that ends its job.
+func onInvoice(ctx context.Context, tx pgx.Tx, r rivergateway.InvoiceResult) error {
+	var invoice string
+	if r.Invoice != nil {
+		invoice = string(r.Invoice.Raw)
+	}
+	_, err := tx.Exec(ctx, `UPDATE orders SET outcome = $2, invoice = $3, reason = $4 WHERE id = $1`, r.OrderID, r.Outcome.String(), invoice, r.Reason)
+	return err
+}
+
+// onPending raises an alarm.
+func onPending(_ context.Context, r rivergateway.PendingReport) error {
+	if r.Count > 0 {
+		log.Printf("%d orders must be looked up, the first since %v", r.Count, r.Oldest)
+	}
+	return nil
 }
 
 // insert stores the order and its job in one transaction.
