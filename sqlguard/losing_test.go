@@ -195,17 +195,6 @@ func TestGuard_lostAnswer(t *testing.T) {
 			t.Errorf("%+v, %v", has, err)
 		}
 		g.wantState(t, gateway.OrderCreated, 2)
-		lost := orderOf("lost")
-		check(t, g.asks(t.Context(), &lost))
-		losing.writes = 1
-		check(t, g.ends(t.Context(), lost, gateway.OutcomeUnknown))
-		before := g.order(t, "lost")
-		check(t, g.ends(t.Context(), lost, gateway.OutcomeUnknown))
-		if after := g.order(t, "lost"); after.SentUntil != before.SentUntil || after.Ended != before.Ended || len(after.Earlier) > 0 {
-			t.Errorf("%+v, want it unchanged: %+v", after, before)
-		}
-		check(t, g.Resolve(t.Context(), before, exists))
-
 		all := []Resolution{}
 		for _, o := range g.unknown(t, "1", "2") {
 			all = append(all, Resolution{o, gateway.Finding{Exists: true, By: "anna"}})

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/cryptogw/gateway"
@@ -61,33 +60,6 @@ func TestWithMerchants_calls(t *testing.T) {
 	check(t, g.asks(t.Context(), new(ofMerchant("north", order))))
 }
 
-// Processes of both kinds that start on an empty table, in every interleaving of recording the first order and of looking
-// for the other kind: at most one kind sends. A process that has a created order is never stopped by the other kind.
-func TestWithMerchants_bothKindsAtOnce(t *testing.T) {
-	inEach(t, func(t *testing.T, w testDB) {
-		for range 10 {
-			guards := [2]*Guard{w.guard(t), w.mustNew(t, WithMerchants())}
-			merchants, all, errs := [2]string{"", "main"}, [2]gateway.Order{orderOf(order), ofMerchant("main", order)}, [2]error{}
-			var both sync.WaitGroup
-			for i, g := range guards {
-				both.Go(func() { errs[i] = g.asks(t.Context(), &all[i]) })
-			}
-			both.Wait()
-			if errs[0] == nil && errs[1] == nil {
-				t.Fatal("both kinds are sent")
-			}
-			for i, g := range guards {
-				if errs[i] == nil {
-					check(t, g.ends(t.Context(), all[i], gateway.OutcomeSucceeded))
-					check(t, g.asks(t.Context(), new(ofMerchant(merchants[i], "next"))))
-					wantError(t, guards[1-i].asks(t.Context(), new(ofMerchant(merchants[1-i], "next"))), gateway.ErrInvalidArgument)
-				}
-			}
-			execute(t, guards[0].db, "DELETE FROM "+w.table)
-		}
-	})
-}
-
 // That the table has no order of the other kind costs no round trip once an order of this process is created.
 func TestWithMerchants_roundTrips(t *testing.T) {
 	w := newMariaDB(t)
@@ -101,7 +73,8 @@ func TestWithMerchants_roundTrips(t *testing.T) {
 	}
 }
 
-// Of two processes of different kinds, one has recorded its first order and not looked yet: it withdraws the order.
+// Of two processes of different kinds that begin their first orders at once, one has recorded its order and not looked yet: it
+// withdraws the order.
 func TestWithMerchants_looksAgain(t *testing.T) {
 	w := newSQLite(t)
 	w.guard(t)

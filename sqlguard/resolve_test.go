@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shopspring/decimal"
-
 	"github.com/cryptogw/gateway"
 )
 
@@ -59,19 +57,6 @@ func TestResolve_restored(t *testing.T) {
 		wantError(t, g.Resolve(t.Context(), o, exists), gateway.ErrTriedAgain)
 	}
 	g.wantState(t, gateway.OrderUnknown, 1)
-}
-
-// If the attempts of an order had different requests, it is not known which of them its invoice is for.
-func TestResolve_differentRequests(t *testing.T) {
-	g, o := newSQLite(t).guard(t), orderOf(order)
-	g.unknown(t, order)
-	o.Resubmit, o.Request.Price = true, decimal.New(11, 0)
-	check(t, g.asks(t.Context(), &o))
-	check(t, g.ends(t.Context(), o, gateway.OutcomeUnknown))
-	check(t, g.Resolve(t.Context(), g.order(t, order), exists))
-	if got := g.order(t, order); got.Record.Request.OrderID != "" || got.Record.Outcome != gateway.OutcomeSucceeded {
-		t.Errorf("%+v", got)
-	}
 }
 
 // wasFoundBy reports whether the only finding about an order is a person's.
