@@ -80,21 +80,6 @@ func TestResolve_colleague(t *testing.T) {
 	w.states(t, "A-1 created", "A-2 free")
 }
 
-// A file that was listed before one of its orders was sent once more is refused, and all of it.
-func TestResolve_sentOnceMore(t *testing.T) {
-	w := newSQLite(t)
-	w.loses(t, "A-1", "A-2", "A-3")
-	rows := w.listed(t, map[string]string{"A-1": "exists", "A-2": "absent", "A-3": " ABSENT\u00a0"})
-	w.want(t, exitDone, "absent  1\n", "resolve --absent --by anna --token "+rows[2][0])
-	w.loses(t, "A-2")
-	for _, dryRun := range []string{"--dry-run=true", "--dry-run=false"} {
-		got := w.want(t, exitFailed, "nothing was changed:\nline 4: ", "resolve --by anna "+dryRun+" --from", spreadsheet(t, rows))
-		assert.Equal(t, 1, strings.Count(got.err, "line "), got.err)
-		assert.Contains(t, got.err, "again", "it was sent again")
-	}
-	w.states(t, "A-1 unknown", "A-2 unknown", "A-3 unknown")
-}
-
 // What was listed too early to be absent is left, and the other rows are recorded.
 func TestResolve_someTooEarly(t *testing.T) {
 	w := newSQLite(t)
@@ -268,32 +253,16 @@ func TestDatabase_forms(t *testing.T) {
 	}
 }
 
-// What the server has refused was not done, and nothing says that it may have been.
-func TestResolve_refused(t *testing.T) {
-	w := newShop(t, postgresURL(t))
+// What a server that only reads has refused was not done, and nothing says that it may have been.
+func TestResolve_readOnly(t *testing.T) {
+	w := newShop(t, mariaDBURL(t))
 	w.loses(t, "A-1")
-	role := "reader_" + w.table
-	for _, statement := range []string{"CREATE ROLE " + role, "GRANT SELECT ON " + w.table + " TO " + role} {
-		_, err := w.raw.Exec(statement)
-		require.NoError(t, err)
-	}
-	m := newShop(t, mariaDBURL(t))
-	m.loses(t, "A-1")
-	for settings, tt := range map[string]struct {
-		*shop
-		text string
-	}{
-		"&options=-c%20role%3D" + role: {w, "permission denied"},
-		"?tx_read_only=1":              {m, "the server is read-only, as a replica is"},
-	} {
-		t.Setenv(envDB, tt.url)
-		token := tt.listed(t, nil)[1][0]
-		t.Setenv(envDB, tt.url+settings)
-		for _, line := range []string{"resolve --exists --by anna --token " + token, "mark --from " + file(t, "order\nA-2\n"), "prune --days 1"} {
-			got := tt.want(t, exitFailed, tt.text, line)
-			assert.NotContains(t, got.err, "may ")
-			assert.NotContains(t, got.err, "run it again")
-		}
+	token := w.listed(t, nil)[1][0]
+	t.Setenv(envDB, w.url+"?tx_read_only=1")
+	for _, line := range []string{"resolve --exists --by anna --token " + token, "mark --from " + file(t, "order\nA-2\n"), "prune --days 1"} {
+		got := w.want(t, exitFailed, "the server is read-only, as a replica is", line)
+		assert.NotContains(t, got.err, "may ")
+		assert.NotContains(t, got.err, "run it again")
 	}
 }
 
