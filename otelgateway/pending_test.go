@@ -3,7 +3,6 @@ package otelgateway_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -84,26 +83,4 @@ func TestRegisterPending(t *testing.T) {
 	assert.EqualError(t, err, "otelgateway: RegisterPending: guard is required")
 	_, err = otelgateway.RegisterPending(pending(0, 0), otelgateway.Options{})
 	assert.EqualError(t, err, `otelgateway: RegisterPending: Options.Guard is required: name the guard, such as "shop"`)
-}
-
-// Two shops of one process and gateway: neither guard hides the other.
-func TestRegisterPending_twoGuards(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o := newTelemetry("https://gateway.example")
-		for name, guard := range map[string]guard{"north": pending(3, time.Hour), "south": pending(0, 0)} {
-			o.Guard = name
-			_, err := otelgateway.RegisterPending(guard, o.Options)
-			require.NoError(t, err)
-		}
-		var pending, oldest float64
-		for series, value := range o.series(t) {
-			switch name, _, _ := strings.Cut(series, "{"); name {
-			case "gateway_orders_pending":
-				pending += value
-			case "gateway_orders_oldest_pending_age_seconds":
-				oldest = max(oldest, value)
-			}
-		}
-		assert.Equal(t, []float64{3, 3600}, []float64{pending, oldest})
-	})
 }
