@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/shopspring/decimal"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -224,7 +223,6 @@ func (r *orderRecord) request() []string {
 	if r.Request == nil {
 		return make([]string, 5)
 	}
-	digits := func(d decimal.Decimal) string { return d.StringFixed(max(0, -d.Exponent())) }
 	return []string{digits(r.Request.Price), digits(r.Request.Amount), r.Request.BaseCurrency, r.Request.CoinSymbol, r.Request.NetworkName}
 }
 

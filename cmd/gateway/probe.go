@@ -45,7 +45,7 @@ code is 7 if a response differs from the documentation or cannot be read.`,
 	flags.StringVar(&p.request.CoinSymbol, "coin", "", "the ticker `symbol` of its coin, such as USDT")
 	flags.StringVar(&p.request.NetworkName, "network", "", "the `name` of its network")
 	flags.BoolVar(&p.form.Numbers, "numbers", false, "send the price and the amount as numbers")
-	flags.BoolVar(&p.form.LowerCaseKey, "lower-case-key", false, "send the key as apikey")
+	flags.BoolVar(&p.form.LowerCaseKeyName, "lower-case-key", false, "send the key as apikey")
 	flags.BoolVar(&p.yes, "yes", false, "do create it")
 	s.prints(c, formatTable, formatJSON)
 	return s.runs(c, 10*time.Minute, func(ctx context.Context, _ []string) error {
@@ -105,7 +105,7 @@ func (s *session) printCalls(calls []probe.Call) error {
 type invoiceProbe struct {
 	wanted, yes bool
 	request     gateway.InvoiceRequest
-	form        probe.Form
+	form        gateway.InvoiceFormat
 }
 
 // probeInvoice creates an invoice, or says which one it would create.
@@ -163,7 +163,7 @@ func (p invoiceProbe) describe() string {
 		}
 	}
 	key, amounts := "apiKey", "texts"
-	if p.form.LowerCaseKey {
+	if p.form.LowerCaseKeyName {
 		key = "apikey"
 	}
 	if p.form.Numbers {

@@ -119,7 +119,7 @@ func TestProbe_invoice(t *testing.T) {
 		got := call(t, f.start(t), "probe --invoice --price 1.00 --yes -o json "+tt.args)
 		assert.Equal(t, tt.code, got.code, "%s: %s", tt.name, got.err)
 		report := decode[probe.Invoice](t, got.stdout)
-		assert.Equal(t, tt.outcome, report.Outcome+" "+report.Decoded, tt.name)
+		assert.Equal(t, tt.outcome, report.Outcome.String()+" "+report.Decoded, tt.name)
 		assert.Contains(t, report.Advice, tt.advice, tt.name)
 		assert.Equal(t, 1, f.asked, tt.name)
 		assert.Contains(t, got.err, report.Request.OrderID+", price 1.00, amount 1.00", tt.name)

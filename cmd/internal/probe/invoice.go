@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,7 +15,7 @@ import (
 // An Invoice is the request for one invoice, and what the client makes of the response.
 type Invoice struct {
 	Request    gateway.InvoiceRequest `json:"request"`
-	Outcome    string                 `json:"outcome"`           // for the client without further options: "succeeded", "rejected", "not sent" or "unknown"
+	Outcome    gateway.Outcome        `json:"outcome"`           // for the client without further options
 	Proof      string                 `json:"proof"`             // why the outcome is so
 	Status     int                    `json:"status"`            // the HTTP status; 0 if there was no response
 	Message    string                 `json:"message"`           // of the envelope, or of an error
@@ -27,20 +26,10 @@ type Invoice struct {
 	Advice     []string               `json:"advice"`            // what to do next
 }
 
-// A Form is how the request is written.
-type Form struct {
-	Numbers      bool // amounts are numbers instead of texts
-	LowerCaseKey bool // the key is apikey instead of apiKey
-}
-
-func (f Form) option() gateway.Option {
-	return gateway.WithInvoiceFormat(gateway.InvoiceFormat{LowerCaseKeyName: f.LowerCaseKey, Numbers: f.Numbers})
-}
-
-// code returns the form in Go.
-func (f Form) code() string {
+// codeOf returns the form of the request in Go.
+func codeOf(f gateway.InvoiceFormat) string {
 	var set []string
-	if f.LowerCaseKey {
+	if f.LowerCaseKeyName {
 		set = append(set, "LowerCaseKeyName: true")
 	}
 	if f.Numbers {
@@ -53,21 +42,21 @@ type newClient func(...gateway.Option) (*gateway.Client, error)
 
 // CreateInvoice creates one invoice, and reports what the client makes of the response, and would make of it with other
 // options. It sends only one request. It returns the error of the call.
-func CreateInvoice(ctx context.Context, newClient newClient, r gateway.InvoiceRequest, form Form) (Invoice, error) {
+func CreateInvoice(ctx context.Context, newClient newClient, r gateway.InvoiceRequest, form gateway.InvoiceFormat) (Invoice, error) {
 	i := Invoice{Request: r, Unexpected: []string{}, Advice: []string{}}
 	var got recorder
 	drift := gateway.Observer{Drift: func(_ context.Context, d gateway.Drift) {
 		i.Unexpected = append(i.Unexpected, fmt.Sprintf("%s: %s", d.Pointer, d.Kind))
 	}}
-	client, err := newClient(gateway.WithMiddleware(got.record), gateway.WithObserver(drift), form.option())
+	client, err := newClient(gateway.WithMiddleware(got.record), gateway.WithObserver(drift), gateway.WithInvoiceFormat(form))
 	if err != nil {
 		return i, err
 	}
 	var response gateway.Response
 	_, err = client.CreateInvoice(ctx, r, gateway.WithResponse(&response))
-	i.Outcome, i.Status, i.Message, i.Result = gateway.OutcomeOf(err).String(), response.StatusCode, response.Message, response.Result
+	i.Outcome, i.Status, i.Message, i.Result = gateway.OutcomeOf(err), response.StatusCode, response.Message, response.Result
 	i.readError(err)
-	i.decode(newClient, &got)
+	i.decode(newClient, &got, response.Result)
 	i.advise(form)
 	return i, err
 }
@@ -96,23 +85,22 @@ func (i *Invoice) readError(err error) {
 	}
 	i.Proof = strings.TrimPrefix(cause.Error(), "gateway: ")
 	switch i.Outcome {
-	case gateway.OutcomeRejected.String():
+	case gateway.OutcomeRejected:
 		i.Proof = "this response proves that there is no invoice: " + i.Proof
-	case gateway.OutcomeUnknown.String():
+	case gateway.OutcomeUnknown:
 		i.Proof = "nothing proves an invoice, and nothing proves that there is none: " + i.Proof
 	}
 }
 
-// decode finds out what a decoder can read, and whether the client believes it.
-func (i *Invoice) decode(newClient newClient, got *recorder) {
+// decode finds out what a decoder can read in the result, or in the whole body without an envelope, and whether the client
+// believes it.
+func (i *Invoice) decode(newClient newClient, got *recorder, result json.RawMessage) {
 	if i.Status < 200 || i.Status > 299 {
 		return
 	}
-	var result json.RawMessage
-	_ = got.replay(newClient, i.Request, func(body json.RawMessage) (gateway.InvoiceDetails, error) {
-		result = bytes.Clone(body)
-		return gateway.InvoiceDetails{}, errors.New("this only looks")
-	})
+	if result == nil {
+		result = got.body.Bytes()
+	}
 	reads := newDecoder(result, i.Request.OrderID)
 	if reads == nil {
 		return
@@ -124,16 +112,16 @@ func (i *Invoice) decode(newClient newClient, got *recorder) {
 }
 
 // advise says what to do next.
-func (i *Invoice) advise(form Form) {
+func (i *Invoice) advise(form gateway.InvoiceFormat) {
 	add := func(format string, args ...any) { i.Advice = append(i.Advice, fmt.Sprintf(format, args...)) }
-	isCreated := i.Outcome == gateway.OutcomeSucceeded.String()
-	if isCreated && form != (Form{}) {
-		add("Set the form: gateway.WithInvoiceFormat(%s).", form.code())
+	isCreated := i.Outcome == gateway.OutcomeSucceeded
+	if isCreated && form != (gateway.InvoiceFormat{}) {
+		add("Set the form: gateway.WithInvoiceFormat(%s).", codeOf(form))
 	}
 	switch {
-	case i.Outcome == gateway.OutcomeRejected.String():
+	case i.Outcome == gateway.OutcomeRejected:
 		i.adviseRefused(form, add)
-	case i.Outcome == gateway.OutcomeNotSent.String():
+	case i.Outcome == gateway.OutcomeNotSent:
 	case i.Decoded == gateway.OutcomeSucceeded.String() && isCreated:
 		add("Give readInvoice to gateway.WithInvoiceDecoder, to show a buyer where to pay.")
 	case i.Decoded == gateway.OutcomeSucceeded.String():
@@ -146,14 +134,14 @@ func (i *Invoice) advise(form Form) {
 }
 
 // adviseRefused says how to go on after a refusal that proves that there is no invoice.
-func (i *Invoice) adviseRefused(form Form, add func(format string, args ...any)) {
+func (i *Invoice) adviseRefused(form gateway.InvoiceFormat, add func(format string, args ...any)) {
 	said := plain(strings.ReplaceAll(i.Message+string(i.Result), " ", ""))
 	isAboutKey := i.Status == http.StatusUnauthorized || i.Status == http.StatusForbidden || strings.Contains(said, "apikey")
 	isAboutForm := isAboutKey || i.Status == http.StatusBadRequest || i.Status == http.StatusUnprocessableEntity
 	switch {
 	case !isAboutForm:
 		add("The form of the request is not the cause.")
-	case isAboutKey && !form.LowerCaseKey, form.Numbers && !form.LowerCaseKey:
+	case isAboutKey && !form.LowerCaseKeyName, form.Numbers && !form.LowerCaseKeyName:
 		add("Check the key, then try the other spelling of its name: --lower-case-key.")
 	case !form.Numbers:
 		add("Try amounts as numbers: --numbers.")
