@@ -86,13 +86,13 @@ func (m *Mock) newAPI() http.Handler {
 		"GET /_mock/requests":            func(*http.Request) (any, error) { return journal(m.current().Requests()), nil },
 		"GET /_mock/invoices":            m.invoices,
 		"GET /_mock/withdrawals":         func(*http.Request) (any, error) { return m.current().Withdrawals(), nil },
-		"PUT /_mock/withdrawals/{id}":    m.setStatus,
+		"PUT /_mock/withdrawals/{id}":    reads(m.setStatus),
 		"PUT /_mock/results/{operation}": m.setResult,
-		"PUT /_mock/rates/{symbol}":      m.setRate,
-		"PUT /_mock/repeated-orders":     m.setRepeatedOrders,
-		"PUT /_mock/rate-limit":          m.setRateLimit,
-		"POST /_mock/clock":              m.advance,
-		"POST /_mock/faults":             m.injectFault,
+		"PUT /_mock/rates/{symbol}":      reads(m.setRate),
+		"PUT /_mock/repeated-orders":     reads(m.setRepeatedOrders),
+		"PUT /_mock/rate-limit":          reads(m.setRateLimit),
+		"POST /_mock/clock":              reads(m.advance),
+		"POST /_mock/faults":             reads(m.injectFault),
 		"DELETE /_mock/faults":           func(*http.Request) (any, error) { m.current().ClearFaults(); return nil, nil },
 		"POST /_mock/reset":              func(*http.Request) (any, error) { m.reset(); return nil, nil },
 	} {
@@ -112,11 +112,17 @@ func (m *Mock) newAPI() http.Handler {
 	return mux
 }
 
-// read decodes the body of a request, a JSON object, into a struct.
-func read(r *http.Request, into any) error {
-	from := json.NewDecoder(r.Body)
-	from.DisallowUnknownFields()
-	return from.Decode(into)
+// reads returns a handler that decodes the body of a request, a JSON object, for another one.
+func reads[T any](handle func(*http.Request, T) (any, error)) func(*http.Request) (any, error) {
+	return func(r *http.Request) (any, error) {
+		var body T
+		from := json.NewDecoder(r.Body)
+		from.DisallowUnknownFields()
+		if err := from.Decode(&body); err != nil {
+			return nil, err
+		}
+		return handle(r, body)
+	}
 }
 
 // A request is a [gatewaytest.Request] as JSON. It has no key.
@@ -150,13 +156,7 @@ func (m *Mock) invoices(r *http.Request) (any, error) {
 	return append([]gatewaytest.Invoice{}, invoices...), nil // not null
 }
 
-func (m *Mock) setStatus(r *http.Request) (any, error) {
-	var change struct {
-		Status string `json:"status"`
-	}
-	if err := read(r, &change); err != nil {
-		return nil, err
-	}
+func (m *Mock) setStatus(r *http.Request, change struct{ Status string }) (any, error) {
 	return nil, m.current().SetWithdrawalStatus(r.PathValue("id"), change.Status)
 }
 
@@ -170,40 +170,21 @@ func (m *Mock) setResult(r *http.Request) (any, error) {
 }
 
 // setRate sets the rates of a coin; without usd and eur it has none.
-func (m *Mock) setRate(r *http.Request) (any, error) {
-	var rate struct{ USD, EUR string }
-	if err := read(r, &rate); err != nil {
-		return nil, err
-	}
+func (m *Mock) setRate(r *http.Request, rate struct{ USD, EUR string }) (any, error) {
 	m.current().SetRate(r.PathValue("symbol"), rate.USD, rate.EUR)
 	return nil, nil
 }
 
-func (m *Mock) setRepeatedOrders(r *http.Request) (any, error) {
-	var set struct{ Kind gatewaytest.RepeatedOrders }
-	if err := read(r, &set); err != nil {
-		return nil, err
-	}
+func (m *Mock) setRepeatedOrders(_ *http.Request, set struct{ Kind gatewaytest.RepeatedOrders }) (any, error) {
 	return nil, try(func() { m.current().SetRepeatedOrders(set.Kind) })
 }
 
-func (m *Mock) setRateLimit(r *http.Request) (any, error) {
-	var limit struct {
-		Requests int
-		Seconds  int64
-	}
-	if err := read(r, &limit); err != nil {
-		return nil, err
-	}
-	return nil, try(func() { m.current().SetRateLimit(limit.Requests, seconds(limit.Seconds)) })
+func (m *Mock) setRateLimit(_ *http.Request, limit struct{ Requests, Seconds int64 }) (any, error) {
+	return nil, try(func() { m.current().SetRateLimit(int(limit.Requests), seconds(limit.Seconds)) })
 }
 
 // advance moves the clock forward, and returns its time.
-func (m *Mock) advance(r *http.Request) (any, error) {
-	var by struct{ Seconds int64 }
-	if err := read(r, &by); err != nil {
-		return nil, err
-	}
+func (m *Mock) advance(_ *http.Request, by struct{ Seconds int64 }) (any, error) {
 	server := m.current()
 	err := try(func() { server.Advance(seconds(by.Seconds)) })
 	return map[string]time.Time{"now": server.Now()}, err
@@ -234,11 +215,7 @@ const Faults = `commit-then-drop; reset; stall; refuse (status, message); refuse
 page (status); empty (status); redirect (status, location); truncate (bytes); huge-body (bytes);
 slow-body (interval, in milliseconds)`
 
-func (m *Mock) injectFault(r *http.Request) (any, error) {
-	var i injection
-	if err := read(r, &i); err != nil {
-		return nil, err
-	}
+func (m *Mock) injectFault(_ *http.Request, i injection) (any, error) {
 	newFault := map[string]func() gatewaytest.Fault{
 		"commit-then-drop": gatewaytest.FaultCommitThenDrop,
 		"reset":            gatewaytest.FaultReset,
