@@ -196,7 +196,7 @@ func (q BalanceQuery) amountsBySymbol(result doc.Node) (all []BalanceAmount, wro
 	return all, nil
 }
 
-// amountsOf reads records. One that has two amounts is an error: nobody knows which one the others have.
+// amountsOf reads records. A record with two amounts is an error: nobody knows which of them to read.
 func (q BalanceQuery) amountsOf(records iter.Seq[doc.Node]) (all []BalanceAmount, wrong *doc.Error) {
 	for record := range records {
 		amount, at, err := q.amountIn(record)
@@ -212,8 +212,8 @@ func (q BalanceQuery) amountsOf(records iter.Seq[doc.Node]) (all []BalanceAmount
 	return all, nil
 }
 
-// amountIn reads a record. One that has only an amount, or an amount and a network, is of the coin of the query. The
-// error is about the value at.
+// amountIn reads a record. A record that has only an amount, or an amount and a network, belongs to the coin of the
+// query. The error is about the value at.
 func (q BalanceQuery) amountIn(record doc.Node) (a BalanceAmount, at doc.Node, err error) {
 	symbol, err := coinOf(record)
 	if errors.Is(err, errNoCoin) && q.CoinSymbol != "" && namesNothingElse(record) {

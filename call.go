@@ -78,7 +78,7 @@ type call struct {
 	redactor  redact.Redactor // removes every key that a response may repeat
 
 	// Of a write that outlasts the context of its caller.
-	wire     context.Context        // of what is sent; nil for ctx
+	wire     context.Context        // of the requests; nil for ctx
 	mayBegin func() bool            // see [attempt.Template]; nil for a write that does not outlast its caller
 	follow   func() context.Context // returns the context that bounds the call from now on; nil if it stays
 	expires  time.Time              // no write begins after this; zero for never
@@ -88,7 +88,7 @@ type call struct {
 	started      time.Time            // when the call began
 	attempts     int                  // how many attempts began
 	begun        time.Time            // when the last one began
-	last         lastAttempt          // what is known of the last one
+	last         lastAttempt          // the facts about the last one
 	status       int                  // of the last response of any attempt; 0 for none
 	failure      callError            // of the last one; nil for none
 	next         attempt.Next         // whether another one follows
@@ -112,7 +112,7 @@ type ended struct {
 	GuardErr, DetailsErr error
 }
 
-// A lastAttempt keeps what is known of the last attempt of a call.
+// A lastAttempt keeps the facts about the last attempt of a call.
 type lastAttempt struct {
 	sent      sent
 	status    int       // of the response; 0 when none came

@@ -44,7 +44,7 @@
 //
 // Printing a client, an option, a result or an error never shows the key. If a response repeats a
 // key of 8 characters or more, the client replaces it with [REDACTED], however it is escaped in JSON:
-// SECURITY.md of the repository says what is not found elsewhere.
+// SECURITY.md of the repository lists the limits.
 //
 // # Undocumented responses
 //
@@ -159,8 +159,8 @@ func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 	switch {
 	case base.Loopback():
 	case cfg.guard == nil:
-		cmp.Or(cfg.logger, slog.Default()).Warn("gateway: this client has no OrderGuard, because that of WithOrderGuard " +
-			"is nil: two calls for an order send two invoices")
+		cmp.Or(cfg.logger, slog.Default()).Warn("gateway: this client has no OrderGuard, because WithOrderGuard " +
+			"got nil: two calls for an order send two invoices")
 	case !cfg.hasGuard:
 		client.leave = enterOwnGuard(base, apiKey, cfg.logger)
 	}

@@ -40,8 +40,8 @@ type envelope struct {
 	isFailed   bool      // a member beside message, result and meta reports a failure
 }
 
-// openEnvelope finds the parts of a body, even of a broken one. A success has the documented message, or the one that
-// [WithSuccessMessage] has declared; empty for none.
+// openEnvelope finds the parts of a body, even of a broken one. A success has the documented message, or the declared
+// message of [WithSuccessMessage], which is empty for none.
 func openEnvelope(body doc.Node, declared string) envelope {
 	e := envelope{body: body}
 	if body.Kind() != '{' {
@@ -112,7 +112,7 @@ func (e envelope) isRefusal() bool {
 func (e envelope) isNothing() bool { return !e.success && !e.result.IsZero() && !e.result.Holds() }
 
 // refusesInvoice reports whether a body of 2xx is an error of the service: it has no message of a success, and it
-// reports a failure, or has no result, or one that cannot be an invoice.
+// reports a failure, has no result, or has a result that cannot be an invoice.
 func (e envelope) refusesInvoice() bool {
 	cannotBe := e.check() == nil && (e.isNothing() || strings.ContainsRune("tf0", rune(e.result.Kind())))
 	return !e.success && (e.isRefusal() || cannotBe || e.reportsFailure() || reportsFailure(e.record()))
@@ -131,7 +131,7 @@ func (e envelope) undocumented(hasDecoder bool) (doc.Node, *doc.Error) {
 // metaValue returns a copy of the meta, or nil when there was none or it is not kept.
 func (e envelope) metaValue() json.RawMessage { return json.RawMessage(e.meta.JSON()) }
 
-// record returns the result, or the only element of one that is an array.
+// record returns the result, or its only element if it is an array.
 func (e envelope) record() doc.Node { return e.result.Only() }
 
 // plainName returns the name of a member in lower case, without underscores and hyphens.

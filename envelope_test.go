@@ -115,7 +115,7 @@ func TestEnvelope_lenient(t *testing.T) {
 }
 
 // A character that is not Unicode costs the text that it is in. Wherever it is, a result has no mended text beside Raw,
-// which is valid JSON; a response of which only its own text is bad is read, with one drift.
+// which is valid JSON; a response whose own text alone is bad is read, with one drift.
 func TestEnvelope_character(t *testing.T) {
 	t.Parallel()
 	forEach(t, "in each place", func(t *testing.T, s subject) {

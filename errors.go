@@ -53,13 +53,14 @@ var (
 	ErrFinalStatus = errors.New("gateway: the status is final by WaitOptions.Final")
 
 	// ErrOrderInFlight matches the [*TransportError] of a call that sent no invoice because another call
-	// for the order has not ended, which has another request or takes too long. The outcome is
+	// for the order, which has another request or takes too long, has not ended. The outcome is
 	// [OutcomeUnknown], because the other call may create the invoice; call again later.
 	ErrOrderInFlight = errors.New("gateway: an invoice for this order is being created")
 
 	// ErrStillSending matches the [*TransportError] of a call of [Client.CreateInvoice] whose context passed its deadline
 	// while the invoice was being sent. The client goes on, and the [OrderGuard] records the outcome: call again later
-	// with the same request. It does not match [ErrOrderInFlight], with which a call has sent nothing.
+	// with the same request. It does not match [ErrOrderInFlight], which means that the call has sent
+	// nothing.
 	ErrStillSending = errors.New("gateway: the invoice is still being sent")
 
 	// ErrShutdown matches the [*TransportError] of an invoice that is not sent after [Client.Shutdown].

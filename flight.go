@@ -44,7 +44,7 @@ type flight struct {
 	isRecording bool // the outcome is recorded in the background
 
 	// Of a flight with a goroutine of its own. The results may be read once it has arrived.
-	wire    context.Context // of what is sent: it has the caller's values, and ends when the flight is cut
+	wire    context.Context // of the requests: it has the caller's values, and ends when the flight is cut
 	cut     context.CancelCauseFunc
 	arrived chan struct{}
 	invoice *Invoice
@@ -55,7 +55,7 @@ type flight struct {
 	stage      stage
 	attempts   int           // how many attempts have begun
 	isLeft     bool          // the leader has left while the invoice was sent, or its outcome recorded
-	isCut      bool          // the leader's deadline has cut what was sent
+	isCut      bool          // the leader's deadline has cut the invoice
 	isOver     bool          // the guard has the outcome, or never will
 	hasChanged chan struct{} // closed when the flight lands, and when it is over; nil while no call waits
 }
@@ -68,11 +68,11 @@ const (
 	busy                   // asking it again, because another process has the order
 	granted                // by the guard, and nothing of the invoice was read for sending
 	sending                // from the first byte until there is an outcome
-	recording              // the outcome of what was sent
+	recording              // the outcome of the invoice
 	landed
 )
 
-// A landing is what the calls that wait for a flight learn from it.
+// A landing is the result of a flight for the calls that wait for it.
 type landing struct {
 	state     OrderState   // of the order; [OrderFree] also if the guard has failed
 	known     *OrderRecord // of the order; nil for none
@@ -86,7 +86,7 @@ func (l landing) endsWaiting() bool {
 	return l.failed != nil || l.state == OrderCreated || l.state == OrderUnknown
 }
 
-// landingOf is what a record says of its order.
+// landingOf returns the landing that follows from the record of an order.
 func landingOf(known *OrderRecord) landing {
 	switch {
 	case known == nil || known.Outcome == OutcomeNotSent || known.Outcome == OutcomeRejected:
@@ -209,7 +209,7 @@ func (f *flight) wait() *leave {
 	return nil
 }
 
-// callerEnded ends what the end of the leader's context ends.
+// callerEnded ends the wait or the flight, after the leader's context has ended.
 func (f *flight) callerEnded() *leave {
 	f.flights.mu.Lock()
 	defer f.flights.mu.Unlock()
@@ -276,7 +276,7 @@ func (f *flight) context() context.Context {
 	return f.caller
 }
 
-// leftOrCut reports whether the leader has left, and whether its deadline has cut what was sent.
+// leftOrCut reports whether the leader has left, and whether its deadline has cut the invoice.
 func (f *flight) leftOrCut() (left, cut bool) {
 	if f.flights == nil {
 		return false, false
@@ -293,7 +293,7 @@ func (f *flight) reach(stage stage) {
 	f.stage = stage
 }
 
-// finish tells the calls that wait what they learn from the flight.
+// finish gives the calls that wait the result of the flight.
 func (f *flight) finish() {
 	f.flights.mu.Lock()
 	f.stage = landed
@@ -346,7 +346,7 @@ func (f *flight) look() (landing, <-chan struct{}) {
 	return landing{}, f.hasChanged
 }
 
-// await waits for the flight on behalf of another call, and returns what that learns from it.
+// await waits for the flight on behalf of another call, and returns its result for that call.
 func (f *flight) await(o *order) (landing, error) {
 	result, changed := f.look()
 	if changed == nil {

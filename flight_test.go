@@ -260,7 +260,7 @@ func TestFlight_join_merchants(t *testing.T) {
 	})
 }
 
-// Calls that wait because another process has the order ask the guard as one, and take the place of one that leaves.
+// Calls that wait because another process has the order ask the guard as one, and take the place of a call that leaves.
 func TestFlight_otherProcess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -303,7 +303,7 @@ func TestFlight_recordsLater(t *testing.T) {
 		trip      tripper
 		fails     error
 		locked    time.Duration
-		lease     time.Duration // 0 for one that never ends
+		lease     time.Duration // 0 for a lease that never ends
 		shutsDown bool          // with a context that ends after a second
 		want      gateway.OrderState
 	}{

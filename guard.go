@@ -82,7 +82,7 @@ type OrderRecord struct {
 	Outcome    Outcome           `json:"outcome"`             // of the order
 	Request    InvoiceRequest    `json:"request"`             // as it was last sent; zero if unknown
 	Invoice    json.RawMessage   `json:"invoice,omitzero"`    // the result of the response, at most 1 MiB; nil if unknown
-	Others     []json.RawMessage `json:"others,omitzero"`     // further invoices; null for one that is unknown
+	Others     []json.RawMessage `json:"others,omitzero"`     // further invoices; null for a text that is unknown
 	SentAt     time.Time         `json:"sentAt,omitzero"`     // when the last attempt began; zero if nothing was sent
 	CreatedAt  time.Time         `json:"createdAt,omitzero"`  // when the invoice was recorded; zero if unknown
 	StatusCode int               `json:"statusCode,omitzero"` // of the response; 0 when none came

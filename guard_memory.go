@@ -47,7 +47,7 @@ type MemoryGuard struct {
 // An orderKey identifies an order: its ID is the [Order.Key].
 type orderKey struct{ merchant, id string }
 
-// A memoryOrder is an order of which there is something to remember.
+// A memoryOrder is an order that must be remembered.
 type memoryOrder struct {
 	orderKey
 	row   orders.Row[OrderRecord]
@@ -106,8 +106,8 @@ func (g *MemoryGuard) End(_ context.Context, o Order, r OrderRecord) (OrderRecor
 	return orders.Ended(&m.row, end, now), nil
 }
 
-// checkKind refuses a call with a merchant if the guard has orders without one, and the other way round: an order with
-// a merchant is another one than the same without, and would be sent again. A free order is of no kind.
+// checkKind refuses a call with a merchant if the guard has orders without one, and the other way round. An order with
+// a merchant differs from the same order without one, and would be sent again. A free order is of no kind.
 func (g *MemoryGuard) checkKind(merchant string) error {
 	switch {
 	case g.taken == 0 || g.isNamed == (merchant != ""):
@@ -124,7 +124,7 @@ func badKind(reason string) error {
 	return &ArgumentError{Operation: OpCreateInvoice, Name: "WithMerchant", Reason: reason}
 }
 
-// order returns the order of a merchant: one that was never begun if the guard does not have it.
+// order returns the order of a merchant. An order that the guard does not have was never begun.
 func (g *MemoryGuard) order(merchant, id string) *memoryOrder {
 	if m := g.orders[orderKey{merchant, id}]; m != nil {
 		return m
@@ -184,8 +184,9 @@ func (g *MemoryGuard) unlist(m *memoryOrder) {
 	}
 }
 
-// trim keeps the bounds of the guard after a change of an order. If there are too many settled orders, the oldest is
-// forgotten; if there are too many texts, the oldest of these lose theirs, and then what came last loses its body.
+// trim keeps the bounds of the guard after a change of an order. If there are too many settled orders, the guard
+// forgets the oldest. If there are too many texts, the oldest orders lose theirs, and then the newest record loses its
+// body.
 func (g *MemoryGuard) trim(m *memoryOrder) {
 	if n := len(m.row.Open); n > maxOpen {
 		g.keepOpen(m, slices.Delete(slices.Clone(m.row.Open), 1, n-maxOpen+1))

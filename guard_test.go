@@ -138,7 +138,7 @@ func TestMemoryGuard_remembersFindings(t *testing.T) {
 	for _, id := range []string{"4", "5"} {
 		absent(id)
 	}
-	assert.Equal(t, gateway.OrderInFlight, statusOf(t, g, "", "2").State, "what is sent again is not forgotten")
+	assert.Equal(t, gateway.OrderInFlight, statusOf(t, g, "", "2").State, "an order that is sent again is not forgotten")
 	_, err := g.End(t.Context(), o, gateway.OrderRecord{Outcome: notSent})
 	require.NoError(t, err)
 	for id, findings := range map[string]int{"2": 1, "3": 0, "4": 0, "5": 1} {

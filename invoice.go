@@ -27,10 +27,10 @@ import (
 // the coin, with pricing.ToCoin, or without a coin the price itself. Ask the operator of the gateway
 // before the first real order.
 //
-// Amounts are above zero and have at most 64 digits, at most 30 of them decimal places, and those of Price at most 8:
-// one with more looks like a float. They are written exactly, trailing zeros included. Texts are valid UTF-8 of at most
-// 1,024 bytes, BaseCurrency of 64, without control characters or surrounding space, and sent as given. OrderID has no
-// invisible characters.
+// Amounts are above zero and have at most 64 digits, at most 30 of them decimal places. A Price has at most 8 decimal
+// places: one with more looks like a float. Amounts are sent exactly, trailing zeros included. Texts are valid UTF-8 of
+// at most 1,024 bytes, BaseCurrency of 64, without control characters or surrounding space, and sent as given. OrderID
+// has no invisible characters.
 type InvoiceRequest struct {
 	OrderID      string          `json:"orderId"`               // required: the merchant's unique identifier of the order
 	Price        decimal.Decimal `json:"price"`                 // required: in the fiat currency, see BaseCurrency
@@ -288,8 +288,8 @@ func (o *order) invoiceIn(e envelope) json.RawMessage {
 	return json.RawMessage(e.result.JSON())
 }
 
-// mayBeIn reports whether an error response may have an invoice, or has one that the function of [WithInvoiceDecoder]
-// reads.
+// mayBeIn reports whether an error response may have an invoice, or the function of [WithInvoiceDecoder] reads an
+// invoice in it.
 func (o *order) mayBeIn(e envelope, text []byte) bool {
 	details, _ := o.decodeInvoice(o.invoiceIn(e))
 	return details != nil || e.mayHaveInvoice(text, o.client.cfg.successMessage, o.Request.OrderID)

@@ -105,7 +105,7 @@ func TestJSON(t *testing.T) {
 		assert.Len(t, slices.Compact(slices.Sorted(slices.Values(texts))), 1, "%v: %v", typ, texts)
 		assert.Greater(t, strings.Count(texts[0], ":"), 0, "%v: %v", typ, texts[0])
 	}
-	others := []string{"Client", "Observer", "Cache", "Offer", "Offers"} // functions, state, and what is only written
+	others := []string{"Client", "Observer", "Cache", "Offer", "Offers"} // functions, state, and types that are only written
 	assert.ElementsMatch(t, exportedStructs(t, ".", "pricing"), append(names, others...), "this test tries each struct")
 }
 

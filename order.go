@@ -244,8 +244,8 @@ func (o *order) mayResend(known *OrderRecord) bool {
 	return o.isRepeatable() && !o.Resubmit && isKnown && !o.Request.differsFrom(known)
 }
 
-// ask calls Begin of the guard. When the context ends, Begin has some time more: what it would grant without an answer
-// would be in flight until its lease ends.
+// ask calls Begin of the guard. When the context ends, Begin has some time more: an order that it granted without an
+// answer would be in flight until its lease ends.
 func (o *order) ask(guard OrderGuard) (Lease, error) {
 	if _, inMemory := guard.(*MemoryGuard); inMemory { // it never waits, and a timeout costs nine allocations
 		return guard.Begin(o.ctx, o.Order)
@@ -365,9 +365,9 @@ func (o *order) end(guard OrderGuard, r OrderRecord) (OrderRecord, error) {
 	return guard.End(ctx, o.Order, r)
 }
 
-// settle returns the outcome of the order by the outcome of the attempt, and by what the guard knows of the order; nil
-// for nothing. An attempt that sent nothing, or was refused, proves nothing about an earlier invoice, nor about another
-// one that was sent after its lease had passed. A known invoice ends all doubt.
+// settle returns the outcome of the order by the outcome of the attempt, and by the record that the guard knows; nil
+// for none. An attempt that sent nothing, or was refused, proves nothing about an earlier invoice, nor about an invoice
+// that another call has sent after the lease had passed. A known invoice ends all doubt.
 func (o *order) settle(failure error, known *OrderRecord, leasePassed bool) (*Invoice, error) {
 	outcome := OutcomeOf(failure)
 	isOpen := known != nil && known.Outcome == OutcomeUnknown
@@ -430,7 +430,7 @@ func (o *order) replay(known *OrderRecord) (*Invoice, error) {
 	return nil, conflict
 }
 
-// leftError is the error of a call whose flight goes on without it. The order may be in use by that.
+// leftError is the error of a call whose flight goes on without it. The flight may still use the order.
 func (o *order) leftError(orderID string, left *leave) *TransportError {
 	e := &TransportError{
 		Operation: OpCreateInvoice, Phase: PhaseOrder, Attempts: left.attempts,

@@ -223,7 +223,7 @@ func runSteps(t *testing.T, steps []orderStep, opts ...gateway.Option) (sent []s
 		assert.Equal(t, request.OrderID, got.OrderID, "step %d: as it was given", i)
 		if !got.Replayed {
 			first = got.Request
-			request.Amount = first.Amount // that of the first request, if it was sent again
+			request.Amount = first.Amount // the amount of the first request, if that was sent again
 			assert.True(t, request.Equal(first), "step %d", i)
 		}
 		assert.Equal(t, first, got.Request, "step %d: the request that the invoice was created for", i)

@@ -16,7 +16,7 @@ import (
 )
 
 // This file decides what a response to the request for an invoice proves: docs/interface.md, I-173 and I-128. Evidence
-// is a status, and the names, kinds and places of values. Messages count for nothing, except that of a success.
+// is a status, and the names, kinds and places of values. No message counts but the message of a success.
 
 // provesInvoice reports whether a response of 2xx proves that its invoice was created. The first case that fits
 // decides.
@@ -63,7 +63,7 @@ func (c *call) asksElsewhere(resp *http.Response) (base string, isElsewhere bool
 }
 
 // mayHaveInvoice reports whether the body of an error response may have an invoice, or contradicts its status. The
-// declared message is that of [WithSuccessMessage], or empty.
+// declared message comes from [WithSuccessMessage], or is empty.
 func (e envelope) mayHaveInvoice(text []byte, declared, orderID string) bool {
 	d := doubts{declared: declared, orderID: orderID}
 	return e.isTwice || hasMessage(text, declared) || d.about(e.body, place{})
@@ -78,7 +78,7 @@ type doubts struct {
 // maxTexts is how many texts of an error response are read as JSON; one with more is doubtful.
 const maxTexts = 1_000
 
-// about reports whether a value makes the response doubtful, or one that it contains.
+// about reports whether a value, or a value inside it, makes the response doubtful.
 func (d *doubts) about(n doc.Node, in place) bool {
 	own := plainName(n)
 	name := cmp.Or(own, in.name) // an element has the name of its array
@@ -222,7 +222,7 @@ func claimOf(name string, n doc.Node) claim {
 			return said
 		}
 		return claimOfStatus(n)
-	case "code": // it may be a number of the service's own: one that looks like a success says nothing
+	case "code": // it may be a number of the service's own, so a code that looks like a success says nothing
 		if said := claimOfStatus(n); said != succeeded {
 			return said
 		}
@@ -256,7 +256,7 @@ func claimOfWord(n doc.Node, digits bool) claim {
 // claimOfStatus reads a status of HTTP, with its reason or without, as in 409 CONFLICT.
 func claimOfStatus(n doc.Node) claim {
 	digits, _, _ := strings.Cut(n.Scalar(), " ")
-	amount, _ := money.Parse([]byte(digits)) // zero for what is no number
+	amount, _ := money.Parse([]byte(digits)) // zero if it is no number
 	switch status := amount.IntPart(); {
 	case status >= 200 && status < 300:
 		return succeeded
@@ -308,7 +308,7 @@ func isRecordName(name string) bool {
 // isRecord reports whether a value of an error response may be an invoice, by its name.
 func isRecord(name string) bool { return isRecordName(name) || isPayment(name) }
 
-// isPayment reports whether a name may be that of an invoice or a payment, such as createdInvoice.
+// isPayment reports whether a name may name an invoice or a payment, such as createdInvoice.
 func isPayment(name string) bool {
 	return strings.Contains(name, "invoice") || strings.Contains(name, "payment") && !strings.Contains(name, "method")
 }

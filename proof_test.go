@@ -174,7 +174,7 @@ func TestClient_CreateInvoice_followed(t *testing.T) {
 	}
 }
 
-// A success without the documented message is drift, and so is one that names another order.
+// A success is drift if it lacks the documented message, or names another order.
 func TestClient_CreateInvoice_drift(t *testing.T) {
 	t.Parallel()
 	success := func(result string) string { return `{"message":"Operation was successful.","result":` + result + `}` }

@@ -53,7 +53,7 @@ var (
 )
 
 // coinOf finds the symbol of a record's coin: under one of the usual names, in a record of the coin, or as the
-// name of the record itself. Two different symbols are an error, and one that has lost a character is none.
+// name of the record itself. Two different symbols are an error. A symbol that has lost a character does not count.
 func coinOf(record doc.Node) (symbol string, err error) {
 	if name := record.Name(); isSymbol(name) {
 		symbol = name
@@ -72,8 +72,8 @@ func coinOf(record doc.Node) (symbol string, err error) {
 	return symbol, nil
 }
 
-// networkOf finds the name of a record's network: as text, or in a record of the network. It returns "" for none, and
-// for one that has lost a character.
+// networkOf finds the name of a record's network: as text, or in a record of the network. It returns "" if there is
+// none, or if it has lost a character.
 func networkOf(record doc.Node) string {
 	m := record.Member(networkNames...)
 	name := cmp.Or(m.Text(), m.Member("name").Text())
