@@ -297,6 +297,7 @@ func (w *world) lookUp(s step) {
 	defer w.Unlock()
 	const invoice = `{"id":"copied by a person"}`
 	f, o := gateway.Finding{By: "anna", Margin: transit}, w.order(s.known())
+	o.ever = true // follow may look first after the finding
 	if len(o.commits) > 0 {
 		f.Exists, f.Invoice = true, []byte(invoice)
 	}
