@@ -623,7 +623,7 @@ func (c *call) readResult(tree *doc.Doc, resp *http.Response, text []byte) (enve
 	default:
 		if isRefusal = e.isRefusal(); !isRefusal {
 			wrong = c.decode(e)
-			isRefusal = wrong == nil && e.isNothing() || wrong != nil && errors.Is(wrong.Err, doc.ErrNoRecord)
+			isRefusal = wrong != nil && errors.Is(wrong.Err, doc.ErrNoRecord)
 		}
 	}
 	if !isRefusal {

@@ -103,19 +103,18 @@ func (e envelope) check() *doc.Error {
 	}
 }
 
-// isRefusal reports whether a body of 2xx has no result, and a message that is not a success.
+// isRefusal reports whether a body of 2xx is an error of the service: it has no message of a success, and an empty
+// result, or another message and none.
 func (e envelope) isRefusal() bool {
-	return e.message != "" && !e.success && (e.result.IsZero() || e.result.Kind() == 'n')
+	hasPart := e.message != "" || e.result.Kind() == '[' || e.result.Kind() == '{'
+	return !e.success && hasPart && !e.result.Holds()
 }
 
-// isNothing reports whether an envelope has an empty result, and no message of a success.
-func (e envelope) isNothing() bool { return !e.success && !e.result.IsZero() && !e.result.Holds() }
-
-// refusesInvoice reports whether a body of 2xx is an error of the service: it has no message of a success, and it
-// reports a failure, has no result, or has a result that cannot be an invoice.
+// refusesInvoice reports whether a body of 2xx without the message of a success is an error of the service. It is one
+// too if it reports a failure, or has a result that cannot be an invoice.
 func (e envelope) refusesInvoice() bool {
-	cannotBe := e.check() == nil && (e.isNothing() || strings.ContainsRune("tf0", rune(e.result.Kind())))
-	return !e.success && (e.isRefusal() || cannotBe || e.reportsFailure() || reportsFailure(e.record()))
+	cannotBe := strings.ContainsRune("tf0", rune(e.result.Kind()))
+	return e.isRefusal() || !e.success && (cannotBe || e.reportsFailure() || reportsFailure(e.record()))
 }
 
 // undocumented returns a result of an undocumented form, or an error if there is none. With a caller's
@@ -148,19 +147,19 @@ type refusal struct {
 }
 
 // messageNames are the plain names of members of a framework's error that may have its message, the best one first.
+// The last one stands for any other name with message, error or msg in it.
 var messageNames = [...]string{
-	"message", "messages", "errormessage", "msg", "detail", "description", "desc", "reason", "error", "err", "title",
-	"errors", "modelstate", "details", anyMessage,
+	"message", "msg", "detail", "description", "desc", "reason", "error", "err", "title", "details", "*",
 }
-
-// anyMessage stands for any other name with message, error or msg in it.
-const anyMessage = "*"
 
 // readRefusal reads an error response. Wrong says why its body is not JSON; nil if it is.
 func readRefusal(e envelope, wrong *doc.Error) refusal {
-	r := refusal{message: e.said(), enveloped: wrong == nil && e.message != "" && !e.result.IsZero()}
-	r.formed = wrong == nil && (r.message != "" || e.saysNo())
-	return r
+	said := e.said()
+	return refusal{
+		message:   said,
+		enveloped: wrong == nil && e.message != "" && !e.result.IsZero(),
+		formed:    wrong == nil && (said != "" || e.saysNo()),
+	}
 }
 
 // said returns the message of an error, from the envelope or in the format of a framework.
@@ -179,11 +178,12 @@ type texts struct {
 	size int
 }
 
-// addMessage adds the texts of the best member that has one, or of all members if each is a list of texts, such as the
-// errors of each field, or else of a record in it. A text is a message itself.
+// addMessage adds a text, or all texts of an object of lists, such as the errors of each field, or those of the best
+// member that has one, or else of a record in it.
 func (t *texts) addMessage(body doc.Node) {
-	if body.Kind() == '"' {
+	if hasListsAlone(body) {
 		t.add(body)
+		return
 	}
 	before := len(t.all)
 	var named [len(messageNames)]doc.Node
@@ -192,10 +192,7 @@ func (t *texts) addMessage(body doc.Node) {
 			named[i] = n
 		}
 	}
-	for i, n := range named {
-		if messageNames[i] == anyMessage && hasListsAlone(body) {
-			n = body
-		}
+	for _, n := range named {
 		if t.add(n); len(t.all) > before {
 			return
 		}
@@ -212,18 +209,15 @@ func (t *texts) addMessage(body doc.Node) {
 
 // rankOf returns the place of a plain name in messageNames, or -1.
 func rankOf(name string) int {
-	if i := slices.Index(messageNames[:], name); i >= 0 {
-		return i
-	}
 	for _, part := range [...]string{"message", "error", "msg"} {
-		if strings.Contains(name, part) {
-			return slices.Index(messageNames[:], anyMessage)
+		if strings.Contains(name, part) && !slices.Contains(messageNames[:], name) {
+			return len(messageNames) - 1
 		}
 	}
-	return -1
+	return slices.Index(messageNames[:], name)
 }
 
-// hasListsAlone reports whether each member of an object is an array of texts.
+// hasListsAlone reports whether a value has no parts that are not arrays of texts.
 func hasListsAlone(body doc.Node) bool {
 	for list := range body.Parts() {
 		if list.Kind() != '[' {

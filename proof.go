@@ -107,29 +107,31 @@ func (d *doubts) about(n doc.Node, in place) bool {
 // aboutJSON reports whether a text is JSON that makes the response doubtful.
 func (d *doubts) aboutJSON(n doc.Node, name string) bool {
 	text := n.Text()
-	if !strings.HasPrefix(text, "{") || !strings.HasSuffix(text, "}") {
+	if !strings.HasPrefix(text, "{") {
 		return false
 	}
 	if d.texts++; d.texts > maxTexts {
 		return true
 	}
 	var inner doc.Doc
-	wrong := inner.Parse([]byte(text), n.Keys(), doc.MaxUndocumented, jsontext.AllowDuplicateNames(true))
-	return wrong == nil && d.about(inner.Root(), place{name: name, isInText: true})
+	_ = inner.Parse([]byte(text), n.Keys(), doc.MaxUndocumented, jsontext.AllowDuplicateNames(true)) // it may be cut
+	return d.about(inner.Root(), place{name: name, isInText: true})
 }
 
 // isOfInvoice reports whether a value may be of an invoice, by its name and place, or repeats the order's identifier in
 // a record.
 func (d *doubts) isOfInvoice(n doc.Node, name string, in place) bool {
 	text, what := n.Scalar(), meaningOf(name, in.name)
-	switch mayIdentify := canIdentify(n, d.orderID); {
-	case in.isInput:
-		return mayIdentify && what == ofInvoice
+	switch {
 	case endpoint.SameID(text, d.orderID):
-		return in.isRecord
-	case !mayIdentify:
+		return in.isRecord && !in.isInput
+	case !canIdentify(n, d.orderID):
 		return false
-	case what == ofInvoice, in.isRecord && what > ofOther, isRecord(name) && isIdentifier(text):
+	case what == ofInvoice:
+		return true
+	case in.isInput:
+		return false
+	case in.isRecord && what > ofOther, isRecord(name) && isIdentifier(text):
 		return true
 	case n.Kind() == '0' && (name == "invoice" || name == "payment"): // its number
 		return true
@@ -235,14 +237,8 @@ var (
 	noWords  = [...]string{"false", "no", "error", "fail", "failed", "failure", "rejected", "declined", "denied"}
 )
 
-// maxWord is how long a word is in JSON, in bytes: a long text is not copied to be compared.
-const maxWord = 128
-
 // claimOfWord reads a boolean, or a word that stands for one. With digits, 1 and 0 do so too.
 func claimOfWord(n doc.Node, digits bool) claim {
-	if len(n.Raw()) > maxWord {
-		return noClaim
-	}
 	switch kind, word := n.Kind(), strings.ToLower(n.Scalar()); {
 	case kind == 't', digits && word == "1", slices.Contains(yesWords[:], word):
 		return succeeded
@@ -275,12 +271,9 @@ func holdsError(n doc.Node) bool {
 		n = code
 	}
 	for inner := range n.All() {
-		switch text := strings.ToLower(inner.Scalar()); text {
-		case "ok", "success", "none", "no", "no error", "null", "false":
-		default:
-			if inner.Kind() == 't' || !isZeros(text) {
-				return true
-			}
+		text := strings.ToLower(inner.Scalar())
+		if inner.Kind() == 't' || text != "ok" && text != "success" && !isNone(text) {
+			return true
 		}
 	}
 	return false
@@ -364,7 +357,7 @@ func canIdentify(n doc.Node, orderID string) bool {
 
 // The words of names.
 var (
-	endings = [...]string{"uuid", "id", "url", "uri", "link", "address", "hash", "number", "no", "reference"}
+	endings = [...]string{"uuid", "id", "url", "uri", "link", "address", "hash", "number", "no", "reference", "ref"}
 
 	invoiceWords = [...]string{ // before an ending in a name of an invoice
 		"invoice", "payment", "pay", "payin", "checkout", "cashier", "hosted", "deposit", "charge", "track", "txn",
@@ -402,8 +395,6 @@ func meaningOf(name, recordName string) meaning {
 		name = recordName + name
 	case "href":
 		name = recordName + "url"
-	case "reference", "ref", "number":
-		return perhaps
 	case "address", "walletaddress", "cryptoaddress":
 		return ofInvoice
 	}

@@ -62,10 +62,12 @@ func TestClient_CreateInvoice_names(t *testing.T) {
 			invoice_id paymentUuid pay-link payin_url checkoutUri hosted_url cashier-url depositAddress charge_id trackId txnHash
 			prepay_id qrcode_url address wallet_address CryptoAddress job_id taskUUID`},
 		{400, `{"message":"No.","data":{"NAME":"x7"}}`, unknown, `
-			id uuid job_url any_link new-address x_hash order_number orderNo a-reference invoiceCode payCode
+			id uuid job_url any_link new-address x_hash order_number orderNo a-reference number ref invoiceCode payCode
 			checkout_code depositTag wallet qr token`},
 		{400, `{"message":"No.","NAME":"x7abcd"}`, unknown, `
 			result data payload response invoice Payments order transaction charges checkout receipt deposit items newInvoice`},
+		{400, `{"message":"No.","NAME":7}`, unknown, "invoice payment"},
+		{400, `{"message":"No.","NAME":"new"}`, rejected, "invoice payment"},
 		{401, "{\x00\"\x00NAME\x00\"\x00:\x009\x00}\x00", unknown, "invoiceId"},
 		{400, `{"message":"No.","NAME":{"reference_url":"x7"}}`, unknown, `
 			result results data payload response invoices payment orders transactions charge checkout receipt deposit address
@@ -85,6 +87,8 @@ func TestClient_CreateInvoice_names(t *testing.T) {
 		{201, `{"message":"x","result":{"NAME":"x7"}}`, succeeded, `
 			id uuid invoice_id paymentUuid pay-link payin_url checkoutUri hosted_url cashier-url depositAddress charge_id trackId
 			txnHash prepay_id qrcode_url address wallet_address CryptoAddress`},
+		{201, `{"message":"x","result":{"checkout":{"NAME":"x7"}}}`, succeeded, "url uri link href"},
+		{201, `{"message":"x","result":{"address":"NAME"}}`, unknown, "null none undefined NaN n/a 0 00-00"},
 		{201, `{"message":"x","result":{"NAME":{"address":"x7"}}}`, succeeded, `
 			results data payload response invoices payment orders transactions charge checkout receipt deposit address item`},
 		{201, `{"message":"x","result":{"NAME":"x7"}}`, unknown, "url link job_id wallet token coinId request_id result"},
@@ -95,8 +99,13 @@ func TestClient_CreateInvoice_names(t *testing.T) {
 			error errors errorCode error_message has_error isError`},
 		{200, `{"message":"Operation was successful.","NAME":false,"result":{"id":"7"}}`, unknown, `
 			success ok is_success status state type`},
-		{400, `{"message":"No.","NAME":true}`, unknown, "success ok isSuccess status state type created"},
+		{201, `{"message":"x","result":{"id":"x7","status":"NAME"}}`, unknown, "failed rejected declined denied"},
+		{201, `{"message":"x","error":"NAME","result":{"id":"x7"}}`, succeeded, "ok SUCCESS none null 0000"},
+		{400, `{"message":"No.","NAME":true}`, unknown, `
+			success ok isSuccess succeeded successful isSuccessful status state type created invoiceCreated`},
 		{400, `{"NAME":false}`, rejected, "success ok isSuccess status"},
+		{400, `{"NAME":"No."}`, rejected, `
+			message messages errorMessage msg detail details description desc reason error errors err title apiMsg`},
 		{400, `{"message":"No.","status":"NAME"}`, unknown, "true Yes OK SUCCESS succeeded successful created"},
 		{400, `{"status":"NAME"}`, rejected, "false No ERROR fail failed failure"},
 	} {
