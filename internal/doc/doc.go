@@ -87,11 +87,11 @@ type value struct {
 // error d has the values that were read before it.
 func (d *Doc) Parse(text []byte, keys redact.Redactor, most int, opts ...jsontext.Options) *Error {
 	wrong := d.parse(text, keys, most, opts)
-	if wrong == nil {
-		return nil
+	if wrong == nil || !wrong.Syntax {
+		return wrong
 	}
 	mended := mend(text)
-	if mended == nil {
+	if bytes.Equal(mended, text) {
 		return wrong
 	}
 	lost := Note{Kind: UnexpectedValue, Error: Error{Pointer: wrong.Pointer, Err: errCharacter}}
@@ -120,8 +120,8 @@ func (d *Doc) parse(text []byte, keys redact.Redactor, most int, opts []jsontext
 			v.next = int32(len(d.values)) // #nosec G115 -- at most MaxListing
 		}
 	}
-	if large, ok := errors.AsType[tooLarge](err); ok {
-		return &Error{Pointer: d.outermost(large.in).Pointer(), Err: err}
+	if _, isLarge := errors.AsType[tooLarge](err); isLarge {
+		return &Error{Err: err}
 	}
 	if err == io.EOF {
 		err = errEmptyBody
@@ -132,20 +132,11 @@ func (d *Doc) parse(text []byte, keys redact.Redactor, most int, opts []jsontext
 	return &Error{Err: err, Syntax: true}
 }
 
-// A tooLarge is the error of a text with more values than are read.
-type tooLarge struct {
-	most int
-	in   int32 // the object or array that goes on
-}
+// A tooLarge is the error of a text with more values than so many.
+type tooLarge int
 
-func (e tooLarge) Error() string { return fmt.Sprintf("has more than %d members and elements", e.most) }
-
-// outermost returns the part of the whole that a value is in.
-func (d *Doc) outermost(at int32) Node {
-	for at > 0 && d.values[at].parent > 0 {
-		at = d.values[at].parent
-	}
-	return Node{d, max(at, 0)}
+func (most tooLarge) Error() string {
+	return fmt.Sprintf("has more than %d members and elements", int(most))
 }
 
 // Reset forgets the text, and keeps room for its values.
@@ -185,7 +176,7 @@ func (d *Doc) read() error {
 func (d *Doc) readNext(kind jsontext.Kind, parent *int32) error {
 	v, at := value{parent: *parent}, int32(len(d.values)) // #nosec G115 -- at most MaxListing
 	if len(d.values) == d.most {
-		return tooLarge{d.most, *parent}
+		return tooLarge(d.most)
 	}
 	if *parent >= 0 && d.text[d.values[*parent].start] == '{' {
 		name, err := d.json.ReadValue()

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/shopspring/decimal"
@@ -92,16 +93,14 @@ func (n Node) Len() (count int) {
 
 // Only returns the only element of an array, or the value itself if it is no array. It returns no value for an array
 // of none or several.
-func (n Node) Only() (element Node) {
+func (n Node) Only() Node {
 	if n.Kind() != '[' {
 		return n
 	}
-	for element = range n.Parts() {
-		if element.value().next < n.value().next {
-			return Node{}
-		}
+	if n.Len() != 1 {
+		return Node{}
 	}
-	return element
+	return Node{n.doc, n.at + 1}
 }
 
 // Member returns the member of an object with the first of the names that is there.
@@ -181,13 +180,8 @@ func (n Node) Beginning(limit int) string {
 	if n.Kind() != '"' {
 		return ""
 	}
-	text := unquote(n.Raw())
-	if len(text) > limit {
-		limit = len(redact.Truncate(string(text[:limit+1]), limit))
-		text = n.doc.keys.Snippet(text, limit)
-		return redact.Truncate(string(text), limit)
-	}
-	return redact.Truncate(n.doc.keys.Text(string(text)), limit)
+	more := n.doc.keys.Snippet(unquote(n.Raw()), limit+utf8.UTFMax)
+	return redact.Truncate(string(more), limit)
 }
 
 // Scalar returns the text of a string, the digits of a number, or "".

@@ -40,9 +40,7 @@ const (
 func (d *Doc) Notes() []Note { return d.notes }
 
 // Note notes a value, in the elements of an array only once.
-func (n Node) Note(kind Kind) { n.note(kind, nil) }
-
-func (n Node) note(kind Kind, err error) { (&fault{at: n, err: err}).note(kind) }
+func (n Node) Note(kind Kind) { n.fault(nil).note(kind) }
 
 // note notes a value that was read differently, or not at all.
 func (f *fault) note(kind Kind) {

@@ -83,9 +83,10 @@ func (r *Record[T]) many(n Node, from reading) ([]T, *Error) {
 	if n.Kind() != '[' {
 		return nil, n.Errorf("%w", notA{n.Kind(), KindName('[')})
 	}
-	records := make([]T, 0, r.mostIn(n))
+	size := int(reflect.TypeFor[T]().Size()) // an array of short values, which are no records, takes no memory for each
+	records := make([]T, 0, min(n.Len(), 2*len(n.Raw())/size))
 	for part := range n.Parts() {
-		if len(records) == 1 && from.recurring == nil {
+		if len(records) == 1 {
 			from.recurring = make([]map[string]recurred, len(r.members))
 		}
 		records = append(records, *new(T))
@@ -137,10 +138,6 @@ func (r *Record[T]) UnmarshalAll(text []byte) ([]T, error) {
 	return nil, fmt.Errorf("%s %w", cmp.Or(wrong.Pointer, "it"), wrong.Err)
 }
 
-// mostIn returns an upper bound of the records in an array: an array of shorter elements, which
-// cannot be records, takes no memory for them.
-func (r *Record[T]) mostIn(n Node) int { return min(n.Len(), len(n.Raw())/r.members.shortest()) }
-
 // members are the members of a record, by the index of their fields.
 type members []member
 
@@ -187,7 +184,7 @@ func (ms members) read(from *reading, n Node, into reflect.Value) *fault {
 	if kind := n.Kind(); kind != '{' {
 		return n.fault(notA{kind, KindName('{')})
 	}
-	var seen, lacking uint64
+	var known uint64 // which members were read
 	next := 0
 	for part := range n.Parts() {
 		i, quoted := next, part.quotedName()
@@ -198,31 +195,21 @@ func (ms members) read(from *reading, n Node, into reflect.Value) *fault {
 			part.Note(UnknownField)
 			continue
 		}
-		seen |= 1 << i
 		next = i + 1
-		if wrong := ms.readMember(from, i, part, into.Field(i)); wrong != nil {
-			if !ms[i].mayLack(from, false) {
-				return wrong
-			}
+		switch wrong := ms.readMember(from, i, part, into.Field(i)); {
+		case wrong == nil:
+			known |= 1 << i
+		case ms[i].needless && !from.strict:
 			wrong.note(Lacking)
-			lacking |= 1 << i
+		default:
+			return wrong
 		}
 	}
 	for i := range ms {
 		m := &ms[i]
-		if seen&(1<<i) == 0 {
-			if !m.mayLack(from, true) {
-				return n.missing(m.name)
-			}
-			if !m.optional {
-				n.missing(m.name).note(Lacking)
-			}
-			lacking |= 1 << i
-		}
-		if lacking&(1<<i) != 0 && m.needless && !from.strict {
-			from.missing = append(from.missing, m.path)
-			if m.off != nil {
-				into.FieldByIndex(m.off).SetBool(false)
+		if known&(1<<i) == 0 {
+			if wrong := m.lack(from, n, into); wrong != nil {
+				return wrong
 			}
 		}
 		if m.equals != nil && differ(into.Field(i).String(), into.FieldByIndex(m.equals).String()) {
@@ -232,11 +219,23 @@ func (ms members) read(from *reading, n Node, into reflect.Value) *fault {
 	return nil
 }
 
-func (n Node) missing(name string) *fault { return &fault{at: n, missing: name, err: errMissing} }
-
-// mayLack reports whether a record can be read without the member, which is absent or cannot be read.
-func (m *member) mayLack(from *reading, absent bool) bool {
-	return m.needless && !from.strict || m.optional && absent
+// lack does without a member that is absent or cannot be read, or returns an error.
+func (m *member) lack(from *reading, n Node, into reflect.Value) *fault {
+	isNeedless := m.needless && !from.strict
+	if !m.optional {
+		absent := &fault{at: n, missing: m.name, err: errMissing}
+		if !isNeedless {
+			return absent
+		}
+		absent.note(Lacking) // once: not if it was noted as unreadable
+	}
+	if isNeedless {
+		from.missing = append(from.missing, m.path)
+	}
+	if isNeedless && m.off != nil {
+		into.FieldByIndex(m.off).SetBool(false)
+	}
+	return nil
 }
 
 // differ reports whether two identifiers that are there are not the same.
@@ -276,16 +275,6 @@ func (ms members) readMember(from *reading, i int, n Node, into reflect.Value) *
 	stored.Set(into)
 	from.recurring[i][string(raw)] = recurred{stored, slices.Clone(from.missing[known:])}
 	return nil
-}
-
-// shortest returns how many bytes a record has at least.
-func (ms members) shortest() (bytes int) {
-	for _, m := range ms {
-		if !m.optional && !m.needless {
-			bytes += len(m.quoted) + len(`:1,`) + m.nested.shortest()
-		}
-	}
-	return max(bytes, 1)
 }
 
 // maxMembers is how many bits there are for the members that were seen.

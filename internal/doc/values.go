@@ -68,10 +68,10 @@ func readEnum(from *reading, n Node, into reflect.Value) *fault {
 	text := into.String()
 	switch upper := strings.ToUpper(text); {
 	case !into.Addr().Interface().(enumeration).Known():
-		n.note(UnknownValue, errUnknown)
+		n.fault(errUnknown).note(UnknownValue)
 	case text != upper:
 		into.SetString(upper)
-		n.note(UnexpectedValue, errCase)
+		n.fault(errCase).note(UnexpectedValue)
 	}
 	return nil
 }
