@@ -161,19 +161,12 @@ type pairWanted struct{ id, coinSymbol, networkName string }
 // only reads the response to a lookup of one pair.
 func (w pairWanted) only(e envelope, decode func(json.RawMessage) ([]CoinNetwork, error)) (*CoinNetwork, *doc.Error) {
 	pairs, wrong := w.read(e, decoder[CoinNetwork]{
-		decode: decode,
+		decode: decode, known: pairRecord.Alone,
 		check: func(pairs []CoinNetwork) error {
 			if len(pairs) != 1 {
 				return fmt.Errorf("it returned %d pairs, not one", len(pairs))
 			}
 			return checkPairs(pairs)
-		},
-		known: func(result doc.Node) ([]CoinNetwork, *doc.Error) {
-			pair, wrong := pairRecord.One(result, "")
-			if wrong != nil {
-				return nil, wrong
-			}
-			return []CoinNetwork{*pair}, nil
 		},
 	})
 	switch {

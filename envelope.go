@@ -3,7 +3,6 @@ package gateway
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -84,20 +83,15 @@ func (e *envelope) readMessage(n doc.Node, declared string) {
 	}
 }
 
-var (
-	errNull     = errors.New("is null")
-	errNoResult = errors.New("is missing")
-)
-
 // check returns an error if there is no result.
 func (e envelope) check() *doc.Error {
 	switch kind := e.body.Kind(); {
 	case kind != '{':
-		return e.body.Errorf("%w", fmt.Errorf("is %s, not an object", doc.KindName(kind)))
+		return e.body.Errorf("is %s, not an object", doc.KindName(kind))
 	case e.result.IsZero():
-		return &doc.Error{Pointer: "/result", Err: errNoResult}
+		return &doc.Error{Pointer: "/result", Err: errors.New("is missing")}
 	case e.result.Kind() == 'n':
-		return e.result.Errorf("%w", errNull)
+		return e.result.Errorf("is null")
 	default:
 		return nil
 	}

@@ -358,7 +358,11 @@ func oneLine(err error) string {
 	if err == nil {
 		return "no reason is known"
 	}
-	text := strings.TrimPrefix(err.Error(), "gateway: ")
+	return flat(strings.TrimPrefix(err.Error(), "gateway: "))
+}
+
+// flat returns a text in one line, of at most maxSanitizedText bytes.
+func flat(text string) string {
 	return redact.Truncate(printable(strings.Join(strings.Fields(text), " ")), maxSanitizedText)
 }
 
@@ -412,9 +416,8 @@ func sanitize(err error, keys redact.Redactor) error {
 	}
 	whole := err.Error()
 	examined := string(keys.Snippet([]byte(whole), maxExaminedText))
-	text := redact.Passwords(examined, len(whole) > maxExaminedText)
 	return &cleanError{
-		text:    redact.Truncate(printable(strings.Join(strings.Fields(text), " ")), maxSanitizedText),
+		text:    flat(redact.Passwords(examined, len(whole) > maxExaminedText)),
 		timeout: attempt.IsTimeout(err),
 		aborted: errors.Is(err, context.Canceled), deadline: errors.Is(err, context.DeadlineExceeded),
 	}

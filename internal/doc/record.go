@@ -113,16 +113,21 @@ func (r *Record[T]) read(from *reading, n Node, record *T) *fault {
 	return wrong
 }
 
-// OneOrMany reads an array of records, or one record as an array of one. That one must be readable.
-func (r *Record[T]) OneOrMany(n Node) ([]T, *Error) {
-	if n.Kind() == '[' {
-		return r.Many(n)
-	}
+// Alone reads a record, or an array of exactly one, as an array of one.
+func (r *Record[T]) Alone(n Node) ([]T, *Error) {
 	record, wrong := r.One(n, "")
 	if wrong != nil {
 		return nil, wrong
 	}
 	return []T{*record}, nil
+}
+
+// OneOrMany reads an array of records, or one record as an array of one. That one must be readable.
+func (r *Record[T]) OneOrMany(n Node) ([]T, *Error) {
+	if n.Kind() == '[' {
+		return r.Many(n)
+	}
+	return r.Alone(n)
 }
 
 // UnmarshalAll reads an array of records. A record that cannot be read is an error, and so is null.
