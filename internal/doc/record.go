@@ -271,10 +271,8 @@ func (ms members) readMember(from *reading, i int, n Node, into reflect.Value) *
 	if wrong := ms[i].read(from, n, into); wrong != nil {
 		return wrong
 	}
-	if from.recurring[i] == nil {
+	if len(from.recurring[i])%maxRecurring == 0 { // there are none yet, or too many
 		from.recurring[i] = map[string]recurred{}
-	} else if len(from.recurring[i]) == maxRecurring {
-		clear(from.recurring[i])
 	}
 	stored := reflect.New(into.Type()).Elem()
 	stored.Set(into)
@@ -291,8 +289,7 @@ func membersOf(record reflect.Type, path string) members {
 	for i := range record.NumField() {
 		f := record.Field(i)
 		name, option, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if name == "" || name == "-" || all.index([]byte(name)) >= 0 || option != "" && option != "omitzero" ||
-			!f.IsExported() || i == maxMembers {
+		if name == "" || option != "" && option != "omitzero" || i == maxMembers {
 			panic(fmt.Sprintf("doc: %v.%s: its tag is %q", record, f.Name, f.Tag))
 		}
 		m := member{name: name, path: path + name, optional: option == "omitzero"}
@@ -307,19 +304,17 @@ func membersOf(record reflect.Type, path string) members {
 // setChecks sets what the second tag of a field says.
 func (m *member) setChecks(record reflect.Type, f reflect.StructField) {
 	for check := range strings.SplitSeq(f.Tag.Get("check"), ",") {
-		word, name, _ := strings.Cut(check, " ")
-		isText := f.Type.Kind() == reflect.String
-		switch {
-		case word == "":
-		case word == "needless":
+		switch word, name, _ := strings.Cut(check, " "); word {
+		case "":
+		case "needless":
 			m.needless = true
-		case word == "off":
+		case "off":
 			m.off = indexOf(record, name)
-		case word == "nonempty" && isText:
+		case "nonempty":
 			m.read = readNonEmpty
-		case word == "id" && isText:
+		case "id":
 			m.read = readID
-		case word == "equals" && isText:
+		case "equals":
 			m.read, m.recurs, m.equals = readNonEmpty, true, indexOf(record, name)
 		default:
 			panic(fmt.Sprintf("doc: %v.%s: the check %q", record, f.Name, check))
@@ -344,14 +339,11 @@ func readStored(read reader) reader {
 func indexOf(record reflect.Type, path string) (index []int) {
 	within := record
 	for name := range strings.SplitSeq(path, ".") {
-		found := -1
+		found := -1 // there must be one
 		for i := range within.NumField() {
 			if of, _, _ := strings.Cut(within.Field(i).Tag.Get("json"), ","); of == name {
 				found = i
 			}
-		}
-		if found < 0 {
-			panic(fmt.Sprintf("doc: %v: no member %q", record, path))
 		}
 		index, within = append(index, found), within.Field(found).Type
 	}

@@ -129,11 +129,11 @@ func readWhole(n Node, digits []byte, into reflect.Value) *fault {
 	if err != nil || !number.IsInteger() {
 		return n.fault(errInteger)
 	}
-	whole := number.BigInt()
-	if !whole.IsInt64() || into.OverflowInt(whole.Int64()) {
+	whole, err := strconv.Atoi(number.BigInt().String())
+	if err != nil {
 		return n.fault(errInteger)
 	}
-	into.SetInt(whole.Int64())
+	into.SetInt(int64(whole))
 	return nil
 }
 
