@@ -320,19 +320,6 @@ func (m *member) setChecks(record reflect.Type, f reflect.StructField) {
 			panic(fmt.Sprintf("doc: %v.%s: the check %q", record, f.Name, check))
 		}
 	}
-	if m.needless && f.Type.Kind() == reflect.String {
-		m.read = readStored(m.read)
-	}
-}
-
-// readStored returns a reader of a text that is empty in a stored record that lacks it.
-func readStored(read reader) reader {
-	return func(from *reading, n Node, into reflect.Value) *fault {
-		if from.strict {
-			return readText(from, n, into)
-		}
-		return read(from, n, into)
-	}
 }
 
 // indexOf returns the index of the field that the tag of a check names, such as coin.id: a path of names of members.

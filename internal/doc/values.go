@@ -34,10 +34,10 @@ func readText(_ *reading, n Node, into reflect.Value) *fault {
 	return nil
 }
 
-// readNonEmpty reads a string that is not empty.
+// readNonEmpty reads a string that is not empty, but for one of a stored record that lacked it.
 func readNonEmpty(from *reading, n Node, into reflect.Value) *fault {
 	wrong := readText(from, n, into)
-	if wrong == nil && into.Len() == 0 {
+	if wrong == nil && into.Len() == 0 && !from.strict {
 		wrong = n.fault(errEmpty)
 	}
 	return wrong
