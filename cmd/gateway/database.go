@@ -25,7 +25,7 @@ import (
 // envDB is the environment variable with the URL of the database.
 const envDB = "GATEWAY_ORDERS_DB"
 
-const databaseForms = "postgres://user@host:5432/database, mysql://user@host:3306/database or sqlite:PATH, or what the shop's driver is given"
+const databaseForms = "postgres://user@host:5432/database, mysql://user@host:3306/database or sqlite:PATH, or user@tcp(host:3306)/database or file:PATH"
 
 // openDatabase opens the database of a URL, or of the driver's own form of it. Only create lets SQLite create a file. No error
 // has the URL, nor a part of a password in which special characters are not escaped.

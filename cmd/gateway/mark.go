@@ -20,7 +20,7 @@ func (s *session) markCommand() *cobra.Command {
 		Use: "mark --from FILE", Short: "Mark orders as unknown that a restored database has forgotten", Args: cobra.NoArgs,
 		Long: `After the database was restored from a backup, marks orders as unknown that can have been sent
 since the backup was made, and that the table does not have, or has as free. Created, unknown and
-in-flight orders stay as they are. Keep everything stopped that sends, until it is done.
+in-flight orders stay as they are. Until it is done, nothing may send.
 
 The file is CSV with a header: the column order and, where merchants have names, the column
 merchant. Other columns are ignored. In a spreadsheet, import the orders as text: a number may

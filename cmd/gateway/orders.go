@@ -25,7 +25,7 @@ func (s *session) ordersCommand() *cobra.Command {
 
 The database is the shop's, in the variable ` + envDB + `. It is postgres://user@host:5432/database,
 mysql://user@host:3306/database or sqlite:PATH, with settings of the driver after a question mark,
-or what the shop's own driver is given. A password is in the first two, in PGPASSWORD or in ~/.pgpass.`
+or user@tcp(host:3306)/database or file:PATH, as drivers write them. A password is in the URL, in PGPASSWORD or in ~/.pgpass.`
 	c.PersistentFlags().StringVar(&s.table, "table", sqlguard.DefaultTable, "the `name` of the table")
 	c.AddCommand(s.pendingCommand(), s.showCommand(), s.resolveCommand(), s.markCommand(), s.forgetCommand(), s.pruneCommand(), s.migrateCommand())
 	return c
@@ -46,8 +46,8 @@ func (s *session) pendingCommand() *cobra.Command {
 is one, and 0 if not.
 
 With -o csv it writes a file for orders resolve --from: fill in the column finding with exists or
-absent. A request that is not known is empty, as of an order that was marked. That an order is absent is accepted if it was listed after the time in absent_from, and
-looked up after that: list it again then.`,
+absent. An unknown request, such as the one of a marked order, is empty. Absent is accepted only for an
+order that was listed, and looked up, after the time in absent_from: list it again then.`,
 		Example: `  gateway orders pending
   gateway orders pending -o csv >findings.csv`,
 	}
