@@ -22,9 +22,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProcess) != "" {
 		main()
 	}
-	code := m.Run()
-	stopServers()
-	os.Exit(code)
+	m.Run()
 }
 
 // commandDir returns a directory that has the command by its name, for a process with asProcess.

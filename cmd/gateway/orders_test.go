@@ -34,24 +34,11 @@ const (
 	inURL    = "s3cret%2Fw%40rd"
 )
 
-// The database servers of all tests. The first test that needs one starts both.
+// The database servers of all tests, which end with this process.
 var (
 	postgres = sync.OnceValues(func() (*postgrestest.Server, error) { return postgrestest.Start("shared_buffers=32MB") })
 	mariadb  = sync.OnceValues(func() (*mariadbtest.Server, error) { return mariadbtest.Start() })
-	started  = false
 )
-
-func stopServers() {
-	if !started {
-		return
-	}
-	if server, err := postgres(); err == nil {
-		server.Stop()
-	}
-	if server, err := mariadb(); err == nil {
-		server.Stop()
-	}
-}
 
 func postgresURL(t *testing.T) string {
 	t.Helper()
@@ -213,7 +200,6 @@ func spreadsheet(t *testing.T, rows [][]string) string {
 
 // An operator ends unknown orders by one file: in each database.
 func TestOrders(t *testing.T) {
-	started = true
 	go func() { _, _ = postgres() }()
 	go func() { _, _ = mariadb() }()
 	for name, open := range map[string]func(t *testing.T) *shop{
