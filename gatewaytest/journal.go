@@ -2,7 +2,10 @@ package gatewaytest
 
 import (
 	"net/http"
+	"net/url"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -40,9 +43,9 @@ func (s *Server) Requests() []Request {
 func (s *Server) record(c *call) (entry *Request, fault Fault) {
 	entry = &Request{
 		Operation: c.op,
-		Method:    s.redact.text(c.r.Method),
-		Target:    s.redact.text(c.r.RequestURI),
-		Header:    s.redact.header(c.r.Header),
+		Method:    s.redact(c.r.Method),
+		Target:    s.redact(c.r.RequestURI),
+		Header:    s.redactHeader(c.r.Header),
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,9 +68,45 @@ func (s *Server) identify(c *call, entry *Request) {
 	}
 	var body string
 	if len(c.body) <= maxBody {
-		body = s.redact.text(string(c.body))
+		body = s.redact(string(c.body))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	entry.Body, entry.KeyIn, entry.KeyOK = []byte(body), c.keyIn, c.keyOK
+}
+
+const redacted = "[REDACTED]" // replaces a key
+
+// keyMember matches the member with a key, whatever the key is: a merchant may send a real key to a stand-in by mistake.
+var keyMember = regexp.MustCompile(`("(?i:api[-_]?key)"\s*:\s*)(?:"(?:[^"\\]|\\.)*"?|[^\s"{}\[\],]+)`)
+
+// spellingsOf matches a key as it is and as URLs and JSON write it, in any case.
+func spellingsOf(key string) *regexp.Regexp {
+	quoted := quote(key)
+	var all []string
+	for _, spelling := range []string{key, url.QueryEscape(key), url.PathEscape(key), quoted[1 : len(quoted)-1]} {
+		all = append(all, regexp.QuoteMeta(spelling))
+	}
+	return regexp.MustCompile(`(?i:` + strings.Join(all, "|") + `)`)
+}
+
+// redact returns a text without keys.
+func (s *Server) redact(text string) string {
+	text = keyMember.ReplaceAllString(text, `${1}"`+redacted+`"`)
+	return s.spellings.ReplaceAllLiteralString(text, redacted)
+}
+
+// redactHeader returns a copy without keys, and without the values of credentials.
+func (s *Server) redactHeader(h http.Header) http.Header {
+	clean := http.Header{}
+	for name, values := range h {
+		for _, value := range values {
+			switch name {
+			case "X-Api-Key", "Authorization", "Proxy-Authorization", "Cookie":
+				value = redacted
+			}
+			clean.Add(s.redact(name), s.redact(value))
+		}
+	}
+	return clean
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"regexp"
 	"slices"
 	"sync"
 	"time"
@@ -41,14 +42,14 @@ type Server struct {
 // The state of a server is behind a pointer, so that a copy of a Server is the
 // same server and redacts its key as well.
 type state struct {
-	key     string // the initial APIKey
-	redact  redactor
-	http    *http.Server
-	dial    func(context.Context) (net.Conn, error) // connects to this server
-	closing chan struct{}                           // closed by Close, to release handlers that wait
-	once    sync.Once                               // guards Close
-	served  chan struct{}                           // closed when the accept loop has ended
-	conns   sync.WaitGroup                          // open connections; added to by the accept loop only
+	key       string         // the initial APIKey
+	spellings *regexp.Regexp // of the key
+	http      *http.Server
+	dial      func(context.Context) (net.Conn, error) // connects to this server
+	closing   chan struct{}                           // closed by Close, to release handlers that wait
+	once      sync.Once                               // guards Close
+	served    chan struct{}                           // closed when the accept loop has ended
+	conns     sync.WaitGroup                          // open connections; added to by the accept loop only
 
 	mu          sync.Mutex    // guards the fields below; never held during network I/O
 	ahead       time.Duration // how far the clock is ahead of time.Now
@@ -87,13 +88,13 @@ func newServer(opts []Option, origin string, listener net.Listener, dial func(co
 	}
 	s := &Server{URL: origin + "/" + prefix, APIKey: c.key}
 	s.state = &state{
-		key:      c.key,
-		redact:   newRedactor(c.key),
-		dial:     dial,
-		closing:  make(chan struct{}),
-		served:   make(chan struct{}),
-		results:  map[Operation]string{},
-		repeated: RepeatAgain,
+		key:       c.key,
+		spellings: spellingsOf(c.key),
+		dial:      dial,
+		closing:   make(chan struct{}),
+		served:    make(chan struct{}),
+		results:   map[Operation]string{},
+		repeated:  RepeatAgain,
 	}
 	s.sow(c.seed)
 	s.http = &http.Server{
