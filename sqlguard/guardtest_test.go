@@ -8,6 +8,7 @@ import (
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/guardtest"
+	"github.com/cryptogw/gateway/internal/testing/held"
 )
 
 // A namedGuard is a guard with a handle of its own, over a table that another process finds by its name.
@@ -50,4 +51,10 @@ func TestGuard(t *testing.T) {
 			})
 		})
 	}
+}
+
+// However the wait of a caller ends, the guard has the outcome of its order.
+func TestGuard_contextEnds(t *testing.T) {
+	t.Parallel()
+	held.Test(t, held.HTTP1, func(t *testing.T) gateway.OrderGuard { return newSQLite(t).guard(t) })
 }
