@@ -246,7 +246,7 @@ func TestGuard_Forget_changedMeanwhile(t *testing.T) {
 
 // A wait for the lock of SQLite ends with the context, and afterwards the connection waits as before.
 func TestSQLite_busy(t *testing.T) {
-	w := newSQLite(t)
+	w := newSQLiteWith(t, "_pragma=busy_timeout(3600000)&_pragma=journal_mode(WAL)") // longer than a test may take
 	g := w.guard(t)
 	g.db.SetMaxOpenConns(1)
 	tx, err := w.open(t).BeginTx(t.Context(), nil)
@@ -259,7 +259,7 @@ func TestSQLite_busy(t *testing.T) {
 	}
 	check(t, tx.Rollback())
 	var timeout int
-	if check(t, g.db.QueryRow("PRAGMA busy_timeout").Scan(&timeout)); timeout != 20000 {
+	if check(t, g.db.QueryRow("PRAGMA busy_timeout").Scan(&timeout)); timeout != 3_600_000 {
 		t.Errorf("the connection waits for %d ms", timeout)
 	}
 	check(t, g.begins(t.Context(), order))
