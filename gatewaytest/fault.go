@@ -197,7 +197,6 @@ func checkStatus(what string, status, low, high int) {
 	}
 }
 
-// named returns the name of a fault with an argument.
 func named(name string, argument any) string { return fmt.Sprintf("%s=%v", name, argument) }
 
 // A queuedFault is a fault for the next requests of an operation.

@@ -16,7 +16,6 @@ import (
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
-// readAll reads a connection to its end.
 func readAll(t *testing.T, conn net.Conn) string {
 	t.Helper()
 	text, err := io.ReadAll(conn)

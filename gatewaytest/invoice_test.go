@@ -92,7 +92,6 @@ func TestServer_refuses_an_invoice(t *testing.T) {
 	}
 }
 
-// quote returns a message as a JSON string.
 func quote(s string) string { return `"` + strings.ReplaceAll(s, `"`, `\"`) + `"` }
 
 // I-20

@@ -83,7 +83,6 @@ func invoice(s *gatewaytest.Server, orderID, extra string) string {
 	return fmt.Sprintf(`{"apiKey":%q,"price":"10.50","orderId":%q,"amount":"0.5"%s}`, s.APIKey, orderID, extra)
 }
 
-// post sends an invoice request.
 func post(s *gatewaytest.Server, body string) response {
 	return try(s, "POST", "/api/invoice/create", body, "Content-Type", "application/json")
 }

@@ -33,7 +33,6 @@ func failure(status int, message string) response {
 	return response{status: status, message: message, result: json.RawMessage("[]")}
 }
 
-// body encodes the envelope.
 func (r response) body() []byte {
 	return []byte(`{"message":` + quote(r.message) + `,"result":` + string(r.result) + `,"meta":{}}`)
 }
@@ -73,7 +72,6 @@ func (x responder) begin(resp response) []byte {
 	return body
 }
 
-// send sends the complete response.
 func (x responder) send(resp response) {
 	if resp.allow != "" {
 		x.w.Header().Set("Allow", resp.allow)

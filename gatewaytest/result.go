@@ -49,7 +49,6 @@ func (i Invoice) fill(result string) string {
 	).Replace(result)
 }
 
-// quote returns a text as a JSON string.
 func quote(s string) string {
 	quoted, _ := json.Marshal(s) // a text: cannot fail
 	return string(quoted)

@@ -23,7 +23,6 @@ const usdtOnTron = `{"id":"8f4c2f0e-2b7b-4a55-9a4e-0c1d2e3f4a5b","withdrawalFee"
 	"coin":{"id":"66666666-7777-4888-8999-aaaaaaaaaaaa","name":"Tether","symbol":"USDT","precision":6,"minAmount":"1.00000000","isActive":false,
 		"created_at":"2023-05-03T00:00:00.000Z","updated_at":"2023-05-04T00:00:00.000Z"}}`
 
-// pair is a record of the text.
 func pair(t *testing.T, text string) (p gatewaytest.CoinNetwork) {
 	t.Helper()
 	require.NoError(t, json.Unmarshal([]byte(text), &p))

@@ -89,7 +89,6 @@ func newStore(t *testing.T, g Guard) *store {
 	return &store{T: t, guard: g, first: first, id: "A-17", asked: first, attempts: map[string]holder{}, granted: map[string]bool{}}
 }
 
-// another returns another guard over the store.
 func (s *store) another() gateway.OrderGuard {
 	s.Helper()
 	if s.guard.Store == nil || s.guard.Reopen == nil {

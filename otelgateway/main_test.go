@@ -54,7 +54,6 @@ type fixture struct {
 	client *gateway.Client
 }
 
-// inBubble runs a test in virtual time.
 func inBubble(t *testing.T, test func(*testing.T, fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -82,7 +81,6 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// attributesOf returns the attributes of a span, as text.
 func attributesOf(span tracetest.SpanStub) map[string]string {
 	texts := map[string]string{}
 	for _, a := range span.Attributes {
@@ -108,7 +106,6 @@ func (o telemetry) spans(without ...string) (lines []string) {
 	return lines
 }
 
-// metrics returns the metrics by their names.
 func (o telemetry) metrics(t *testing.T) map[string]metricdata.Metrics {
 	t.Helper()
 	var all metricdata.ResourceMetrics

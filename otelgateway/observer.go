@@ -34,7 +34,6 @@ type observer struct {
 	inFlight                                                   metric.Int64UpDownCounter
 }
 
-// newObserver returns an observer that makes spans and metrics.
 func newObserver(opts Options) gateway.Observer {
 	meter := opts.meter()
 	counter := func(name, unit, description string) metric.Int64Counter {

@@ -51,7 +51,6 @@ func inBubble(t *testing.T, s *source, o pricing.CacheOptions, test func(*testin
 	synctest.Test(t, func(t *testing.T) { test(t, pricing.NewTestCache(s.load, o, nil)) })
 }
 
-// pass lets time pass in a bubble.
 func pass(d time.Duration) { time.Sleep(d) }
 
 // assertGets asserts that the cache has a value after a time: 0, or the time of a load.

@@ -23,7 +23,6 @@ func TestMain(m *testing.M) {
 	leak.Main(m)
 }
 
-// connect returns a client of a stand-in.
 func connect(gw *gatewaytest.Server, opts ...gateway.Option) *gateway.Client {
 	client, err := gateway.New(gw.URL, gw.APIKey, opts...)
 	if err != nil {

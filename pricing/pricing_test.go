@@ -31,7 +31,6 @@ func testRates() *gateway.ExchangeRates {
 	}}
 }
 
-// pairWith is a pair of a coin with a precision.
 func pairWith(symbol string, precision int) *gateway.CoinNetwork {
 	return &gateway.CoinNetwork{Coin: gateway.Coin{Symbol: symbol, Precision: precision}}
 }

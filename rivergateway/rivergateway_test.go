@@ -283,7 +283,6 @@ func (s *shop) runFailing(job *rivertype.JobRow) {
 	must(queue.JobRetry(s.t.Context(), job.ID))
 }
 
-// newEngine returns River with the workers.
 func newEngine(pool *pgxpool.Pool, jobs *Jobs, cfg river.Config) *river.Client[pgx.Tx] {
 	cfg.Workers, cfg.Queues = river.NewWorkers(), map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 2}}
 	cfg.Logger, cfg.TestOnly = slog.New(slog.DiscardHandler), true

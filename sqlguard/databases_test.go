@@ -281,7 +281,6 @@ func TestGuard_movedBaseURL(t *testing.T) {
 	})
 }
 
-// with returns the database of connections with more settings.
 func (w testDB) with(settings string) testDB {
 	w.dsn += settings
 	return w
@@ -374,7 +373,6 @@ func TestGrants(t *testing.T) {
 	})
 }
 
-// withRole returns the database of a user who has a role.
 func (w testDB) withRole(t *testing.T, role string) testDB {
 	t.Helper()
 	owner := w.open(t)

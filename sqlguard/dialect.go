@@ -187,7 +187,6 @@ func (s *schema) columns() string {
 	return strings.Join(names, ", ") + ", version, attempts, attempt, begun_at, lease_until, open_since, ended_at, created_at, invoice, record, " + s.now
 }
 
-// selects returns a query for orders.
 func (s *schema) selects(rest string) string {
 	return s.fill("SELECT " + s.columns() + " FROM {table} " + rest)
 }

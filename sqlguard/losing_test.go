@@ -25,7 +25,6 @@ type losing struct {
 	dsn     string
 }
 
-// losing returns a guard over a database that loses answers.
 func (w testDB) losing(t *testing.T) (*Guard, *losing) {
 	t.Helper()
 	l := &losing{base: w.open(t).Driver(), dsn: w.dsn}

@@ -201,7 +201,6 @@ func execute(t testing.TB, db interface {
 	}
 }
 
-// sets changes columns of every order.
 func (g *Guard) sets(t testing.TB, text string, args ...any) {
 	t.Helper()
 	execute(t, g.db, "UPDATE "+g.sql.table+" SET "+fmt.Sprintf(text, args...))

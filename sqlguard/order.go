@@ -11,7 +11,6 @@ import (
 	"github.com/cryptogw/gateway/internal/orders"
 )
 
-// status returns an order as it was read.
 func (s *stored) status(k key, readAt time.Time) gateway.OrderStatus {
 	return gateway.OrderStatus(orders.StatusOf[gateway.OrderState, gateway.RecordedFinding](&s.row, k.merchant, k.order, s.now, readAt))
 }

@@ -84,7 +84,6 @@ func (g *Guard) prune(ctx context.Context, age time.Duration) (pruned int, err e
 	}
 }
 
-// clock returns the time of the database.
 func (g *Guard) clock(ctx context.Context) (now int64, err error) {
 	return now, g.db.QueryRowContext(ctx, g.queries.now).Scan(&now)
 }

@@ -132,7 +132,6 @@ func amountText(d decimal.Decimal) string {
 	return d.StringFixed(max(0, -d.Exponent()))
 }
 
-// readRecord reads the column record into a row.
 func readRecord(text []byte, r *row) error {
 	var s storedRow
 	if err := json.Unmarshal(text, &s); err != nil {

@@ -183,7 +183,6 @@ func (r Resolution) check() error {
 	return r.Finding.Validate(r.Order)
 }
 
-// apply records the finding in the row of its order.
 func (r Resolution) apply(has row, now int64) (row, orders.Answer) {
 	o, f := r.Order, r.Finding
 	sent := orders.TimeAt(cmp.Or(has.Begun, has.Lease))
@@ -297,7 +296,6 @@ func (g *Guard) checkMarks(ctx context.Context, all []gateway.OrderStatus) error
 	return errors.Join(refusals...)
 }
 
-// marks returns the changes that mark orders.
 func (g *Guard) marks(ctx context.Context, all []gateway.OrderStatus) (changes []change, err error) {
 	seen := map[key]bool{}
 	for _, o := range all {

@@ -132,7 +132,6 @@ func (g *Guard) read(ctx context.Context, q querier, k key) (has stored, err err
 	return has, err
 }
 
-// scan reads the columns of a query.
 func scan(rows *sql.Rows) (k key, has stored, err error) {
 	var invoice, record []byte
 	r := &has.row

@@ -38,7 +38,6 @@ func (e *usageError) Unwrap() error { return e.error }
 
 func usage(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
 
-// root returns the tree of all commands.
 func (s *session) root() *cobra.Command {
 	s.format = formatTable
 	root := group("gateway", "Ask a payment gateway, create invoices there, and end unknown orders")
@@ -96,7 +95,6 @@ func refuseEmpty(flags *pflag.FlagSet) (err error) {
 	return err
 }
 
-// client returns a client with the settings of the environment.
 func (s *session) client(opts ...gateway.Option) (*gateway.Client, error) {
 	if os.Getenv(envAPIKey) == "" && os.Getenv(envAPIKeyFile) == "" {
 		opts = append(opts, gateway.WithoutAPIKey()) // coins and rates need none

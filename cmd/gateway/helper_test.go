@@ -35,7 +35,6 @@ func commandDir(t *testing.T) string {
 	return dir
 }
 
-// standIn returns a stand-in that is closed when the test ends.
 func standIn(t *testing.T) *gatewaytest.Server {
 	t.Helper()
 	gw := gatewaytest.NewServer()
@@ -80,7 +79,6 @@ func decode[T any](t *testing.T, text string) (value T) {
 // order is a command line that creates an invoice. A flag that is repeated replaces the first.
 const order = "invoice create --order A-17 --price 10.50 --amount 10.490000 "
 
-// file returns the path of a new file.
 func file(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "file.csv")

@@ -47,7 +47,6 @@ The default of times is 1, and -1 means all requests. Every fault takes retryAft
 	return s.runs(c, 0, func(ctx context.Context, _ []string) error { return s.serveMock(ctx, *addr) })
 }
 
-// serveMock serves a mock until ctx ends.
 func (s *session) serveMock(ctx context.Context, addr string) error {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", addr)

@@ -75,7 +75,6 @@ func newSQLite(t *testing.T) *shop {
 	return newShop(t, "sqlite:"+filepath.Join(t.TempDir(), "orders?100%#.db")) // a name that a URI must escape
 }
 
-// newShop creates a table.
 func newShop(t *testing.T, url string) *shop {
 	t.Helper()
 	w := &shop{url: url, table: "orders_" + strings.ToLower(rand.Text())}
@@ -93,7 +92,6 @@ func newShop(t *testing.T, url string) *shop {
 	return w
 }
 
-// run runs a command of orders on the table.
 func (w *shop) run(t *testing.T, line string, more ...string) outcome {
 	t.Helper()
 	got := call(t, nil, "orders --table "+w.table+" "+line, more...)

@@ -33,7 +33,6 @@ func (s *session) prints(c *cobra.Command, formats ...string) {
 	})
 }
 
-// write writes a text to stdout.
 func (s *session) write(text string) error {
 	_, err := io.WriteString(s.out, text)
 	return err

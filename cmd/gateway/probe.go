@@ -153,7 +153,6 @@ func withoutDeadline(ctx context.Context) (context.Context, context.CancelFunc) 
 	return without, func() { stop(); cancel() }
 }
 
-// describe describes the request.
 func (p invoiceProbe) describe() string {
 	r := p.request
 	text := fmt.Sprintf("order %s, price %s, amount %s", r.OrderID, digits(r.Price), digits(r.Amount))

@@ -157,7 +157,6 @@ func (f *findings) takeEarly(err error) (early, failure error) {
 	return early, nil
 }
 
-// orderOf returns the order of a token.
 func orderOf(token string) (gateway.OrderStatus, error) {
 	o, err := sqlguard.ParseToken(strings.TrimSpace(token))
 	if err != nil {
@@ -215,7 +214,6 @@ func rowOf(l line, found gateway.Finding) (o gateway.OrderStatus, f *gateway.Fin
 	return o, &found, err
 }
 
-// invoiceOf returns the JSON of an invoice.
 func invoiceOf(text []byte) (json.RawMessage, error) {
 	var members map[string]json.RawMessage
 	switch {

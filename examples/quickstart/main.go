@@ -151,7 +151,6 @@ func invoice(ctx context.Context, client *gateway.Client, stdout io.Writer) erro
 	return nil
 }
 
-// withdrawal waits for the end of a withdrawal.
 func withdrawal(ctx context.Context, client *gateway.Client, id string, stdout io.Writer) error {
 	fmt.Fprintf(stdout, "\nWithdrawal %s\n", id)
 	ended, err := client.WaitWithdrawal(ctx, id, gateway.WaitOptions{

@@ -79,7 +79,6 @@ func try(do func()) (err error) {
 	return nil
 }
 
-// newAPI returns the API for tests.
 func (m *Mock) newAPI() http.Handler {
 	mux := http.NewServeMux()
 	for route, handle := range map[string]func(*http.Request) (any, error){

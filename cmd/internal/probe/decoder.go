@@ -134,7 +134,6 @@ type field struct {
 	as     string // its Go name
 }
 
-// code returns the function in Go.
 func (d *decoder) code() string {
 	root := &field{}
 	var set []string

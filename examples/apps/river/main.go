@@ -88,7 +88,6 @@ func migrate(ctx context.Context, pool *pgxpool.Pool) error {
 	return err
 }
 
-// newEngine returns River with the workers.
 func newEngine(pool *pgxpool.Pool, guard *sqlguard.Guard) (*river.Client[pgx.Tx], *rivergateway.Jobs, error) {
 	jobs, err := rivergateway.New(rivergateway.Config{
 		Guard: guard, Pool: pool, // the base URL and the key are those of the environment

@@ -18,7 +18,6 @@ var products = []product{
 	{"postcard", "Postcard", "The harbour in the morning. Too small a price for some coins: see the checkout.", decimal.RequireFromString("0.90"), "eur"},
 }
 
-// productByID returns a product by its ID.
 func productByID(id string) (p product, ok bool) {
 	for _, p = range products {
 		if p.ID == id {

@@ -87,7 +87,6 @@ var headers = map[string]string{
 	"X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin", "Cache-Control": "no-store",
 }
 
-// handler returns all routes of the shop.
 func (s *shop) handler() http.Handler {
 	static, _ := fs.Sub(web, "web/static") // fails for an invalid name only
 	mux := http.NewServeMux()
@@ -204,7 +203,6 @@ func (s *shop) showError(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// formatPrice formats a price in fiat.
 func formatPrice(price decimal.Decimal, currency string) string {
 	if sign := map[string]string{"usd": "$", "eur": "€"}[currency]; sign != "" {
 		return sign + price.StringFixed(2)
