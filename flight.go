@@ -52,12 +52,11 @@ type flight struct {
 	aborted *abort // why there is no result; nil if there is one
 
 	// The mutex of flights guards the rest.
-	stage      stage
-	attempts   int           // how many attempts have begun
-	isLeft     bool          // the leader has left while the invoice was sent, or its outcome recorded
-	isCut      bool          // the leader's deadline has cut the invoice
-	isOver     bool          // the guard has the outcome, or never will
-	hasChanged chan struct{} // closed when the flight lands, and when it is over; nil while no call waits
+	stage    stage
+	attempts int           // how many attempts have begun
+	isLeft   bool          // the leader has left while the invoice was sent, or its outcome recorded
+	isCut    bool          // the leader's deadline has cut the invoice
+	changed  chan struct{} // closed when the flight lands, and when it is over; nil while no call waits
 }
 
 // A stage is how far a flight has come.
@@ -69,7 +68,8 @@ const (
 	granted                // by the guard, and nothing of the invoice was read for sending
 	sending                // from the first byte until there is an outcome
 	recording              // the outcome of the invoice
-	landed
+	landed                 // the leader has the outcome
+	over                   // the guard has it too, or never will
 )
 
 // A landing is the result of a flight for the calls that wait for it.
@@ -107,8 +107,8 @@ type abort struct {
 // fly makes the flight, and returns its result to the leader: on the leader's goroutine, unless a deadline may end the
 // wait. Without a deadline, a cancelled call returns after the Begin of its guard: if the program ended before that,
 // the order could stay in flight until its lease expires.
-func (f *flight) fly(o *order) (*Invoice, error) {
-	if _, isBounded := f.caller.Deadline(); !isBounded || f.caller.Err() != nil {
+func (f *flight) fly(o *order, mayLeave bool) (*Invoice, error) {
+	if !mayLeave {
 		defer f.finish()
 		return o.complete()
 	}
@@ -116,7 +116,6 @@ func (f *flight) fly(o *order) (*Invoice, error) {
 	if response != nil {
 		o.cfg.response = new(Response) // the caller's must not change once the caller has left
 	}
-	orderID := o.Request.OrderID
 	f.arrived = make(chan struct{})
 	f.wire, f.cut = context.WithCancelCause(context.WithoutCancel(f.caller))
 	o.wire, o.mayBegin, o.follow = f.wire, func() bool { return f.mayBegin(o.attempts) }, f.context
@@ -124,7 +123,7 @@ func (f *flight) fly(o *order) (*Invoice, error) {
 	go f.run(o)
 
 	if left := f.wait(); left != nil {
-		return nil, o.leftError(orderID, left)
+		return nil, o.leftError(left)
 	}
 	if f.aborted != nil {
 		f.aborted.resume()
@@ -174,10 +173,8 @@ func (o *order) logAbort(a *abort) {
 
 // A leave is why a leader leaves before its flight has landed.
 type leave struct {
-	caller   context.Context
 	isBusy   bool // another process has the order
-	isSent   bool // something of the invoice was read for sending
-	attempts int
+	attempts int  // that have begun to send; 0 if nothing of the invoice was read for sending
 }
 
 // wait waits until the flight has arrived, and returns nil, or until the leader leaves. The end of the leader's context
@@ -216,7 +213,7 @@ func (f *flight) callerEnded() *leave {
 	switch f.stage {
 	case asking, busy:
 		f.cut(context.Cause(f.caller))
-		return &leave{caller: f.caller, isBusy: f.stage == busy}
+		return &leave{isBusy: f.stage == busy}
 	case granted:
 		f.cut(context.Cause(f.caller))
 	}
@@ -231,7 +228,7 @@ func (f *flight) deadlinePassed() *leave {
 		return nil
 	}
 	f.isLeft = true
-	return &leave{caller: f.caller, isSent: true, attempts: f.attempts}
+	return &leave{attempts: f.attempts}
 }
 
 // goOn decides, when its leader's context has ended, whether a flight that sends goes on. Once the deadline has passed,
@@ -286,21 +283,27 @@ func (f *flight) leftOrCut() (left, cut bool) {
 	return f.isLeft, f.isCut
 }
 
-// reach notes how far the flight has come.
+// reach notes how far the flight has come. One that has landed tells the calls that wait, and one that is over makes
+// room for another of the order.
 func (f *flight) reach(stage stage) {
 	f.flights.mu.Lock()
 	defer f.flights.mu.Unlock()
-	f.stage = stage
+	f.stage = max(f.stage, stage) // the outcome may be recorded before the flight lands
+	if stage == over {
+		delete(f.flights.all, f.key)
+	}
+	if stage >= landed && f.changed != nil {
+		close(f.changed)
+		f.changed = nil
+	}
 }
 
 // finish gives the calls that wait the result of the flight.
 func (f *flight) finish() {
-	f.flights.mu.Lock()
-	f.stage = landed
-	f.change()
-	f.flights.mu.Unlock()
-	if !f.isRecording {
-		f.end()
+	if f.isRecording {
+		f.reach(landed)
+	} else {
+		f.reach(over)
 	}
 }
 
@@ -316,34 +319,18 @@ func (f *flight) hasOutcome() {
 	}
 }
 
-// end makes room for another flight of the order.
-func (f *flight) end() {
-	f.flights.mu.Lock()
-	defer f.flights.mu.Unlock()
-	f.isOver = true
-	delete(f.flights.all, f.key)
-	f.change()
-}
-
-func (f *flight) change() {
-	if f.hasChanged != nil {
-		close(f.hasChanged)
-		f.hasChanged = nil
-	}
-}
-
 // look returns the result of the flight for another call, or a channel that is closed when the call should look again.
 // A free order has no result before the guard has recorded that.
 func (f *flight) look() (landing, <-chan struct{}) {
 	f.flights.mu.Lock()
 	defer f.flights.mu.Unlock()
-	if f.stage == landed && (f.isOver || f.result.state == OrderCreated || f.result.state == OrderUnknown) {
+	if f.stage == over || f.stage == landed && (f.result.state == OrderCreated || f.result.state == OrderUnknown) {
 		return f.result, nil
 	}
-	if f.hasChanged == nil {
-		f.hasChanged = make(chan struct{})
+	if f.changed == nil {
+		f.changed = make(chan struct{})
 	}
-	return landing{}, f.hasChanged
+	return landing{}, f.changed
 }
 
 // await waits for the flight on behalf of another call, and returns its result for that call.
@@ -363,7 +350,7 @@ func (f *flight) await(o *order) (landing, error) {
 		case <-timer.C:
 			return landing{}, o.guardError(ErrOrderInFlight)
 		case <-o.ctx.Done():
-			return landing{}, o.guardError(fmt.Errorf("%w: %w", ErrOrderInFlight, contextError(o.ctx, o.redactor)))
+			return landing{}, o.waitEnded()
 		}
 	}
 	return result, nil
@@ -371,7 +358,7 @@ func (f *flight) await(o *order) (landing, error) {
 
 // recordLater goes on recording an outcome in the background, unless too many others do. Once the lease has expired,
 // the order is unknown anyway, and only a success says more.
-func (f *flight) recordLater(o *order, guard OrderGuard, r OrderRecord) {
+func (f *flight) recordLater(o *order, r OrderRecord) {
 	isLate := func() bool { return r.Outcome != OutcomeSucceeded && attempt.HasPassed(o.expires) }
 	if isLate() || !f.flights.enterRecorder() {
 		return
@@ -379,7 +366,7 @@ func (f *flight) recordLater(o *order, guard OrderGuard, r OrderRecord) {
 	f.isRecording = true
 	go func() {
 		defer f.flights.exitRecorder()
-		defer f.end()
+		defer f.reach(over)
 		defer func() {
 			if value := recover(); value != nil {
 				o.logAbort(&abort{value, debug.Stack()})
@@ -387,7 +374,7 @@ func (f *flight) recordLater(o *order, guard OrderGuard, r OrderRecord) {
 		}()
 		end := time.Now().Add(longestRecording)
 		for pause := leastPause; f.flights.awaitTurn(pause); pause = min(2*pause, mostPause) {
-			err := f.flights.takeTurn(func() error { _, err := o.end(guard, r); return err })
+			err := f.flights.takeTurn(func() error { _, err := o.end(r); return err })
 			if err == nil || isFinal(err) || isLate() || time.Now().After(end) {
 				return
 			}

@@ -698,6 +698,88 @@ func testPanic(t *testing.T, where, how, caller string, want gateway.OrderState)
 	}
 }
 
+// A context that panics, wherever the client asks it, leaves no order in flight: if nothing was sent, the order is free.
+func TestFlight_brokenContext(t *testing.T) {
+	t.Parallel()
+	for _, method := range []string{"Deadline", "Done", "Err", "Value"} {
+		inBubble(t, method, func(t *testing.T) {
+			for calls := 0; ; calls++ { // that the method survives
+				var memory, other flightGuard
+				inMemory := testBrokenContext(t, &memory.MemoryGuard, &memory.MemoryGuard, method, calls)
+				if inOther := testBrokenContext(t, &other, &other.MemoryGuard, method, calls); !inMemory && !inOther {
+					assert.Positive(t, calls)
+					break
+				}
+			}
+		})
+	}
+}
+
+// testBrokenContext reports whether the context has panicked.
+func testBrokenContext(t *testing.T, guard gateway.OrderGuard, memory *gateway.MemoryGuard, method string, calls int) bool {
+	isSent, ends := false, 0
+	c := newClient(t, "http://localhost", gateway.WithOrderGuard(guard), over(func(req *http.Request) (*http.Response, error) {
+		drain(req)
+		isSent = true
+		return goodTrip(req)
+	}), gateway.WithObserver(gateway.Observer{End: func(context.Context, gateway.Call) { ends++ }}))
+	ctx := &brokenContext{Context: t.Context(), method: method, calls: calls}
+	value := panicOf(func() { _, _ = c.CreateInvoice(ctx, order("A-17")) })
+	if value == nil {
+		return false
+	}
+	assert.Equal(t, "broken "+method, value)
+	assert.Equal(t, 1, ends)
+	state := statusOf(t, memory, "", "A-17").State
+	assert.NotEqual(t, gateway.OrderInFlight, state, "%s of %T after %d calls", method, guard, calls)
+	assert.Equal(t, !isSent, state == gateway.OrderFree, "%s of %T after %d calls: %s", method, guard, calls, state)
+	_, err := c.CreateInvoice(lasting(t, time.Second), order("A-17"))
+	assert.NotErrorIs(t, err, gateway.ErrOrderInFlight)
+	return true
+}
+
+// A brokenContext panics in one of its methods, after some calls of it.
+type brokenContext struct {
+	context.Context
+	method string
+	calls  int
+}
+
+func (ctx *brokenContext) called(method string) {
+	if method != ctx.method {
+		return
+	}
+	if ctx.calls--; ctx.calls < 0 {
+		panic("broken " + method)
+	}
+}
+
+func (ctx *brokenContext) Deadline() (time.Time, bool) {
+	ctx.called("Deadline")
+	return ctx.Context.Deadline()
+}
+
+func (ctx *brokenContext) Done() <-chan struct{} {
+	ctx.called("Done")
+	return ctx.Context.Done()
+}
+
+func (ctx *brokenContext) Err() error {
+	ctx.called("Err")
+	return ctx.Context.Err()
+}
+
+func (ctx *brokenContext) Value(key any) any {
+	ctx.called("Value")
+	return ctx.Context.Value(key)
+}
+
+func panicOf(call func()) (value any) {
+	defer func() { value = recover() }()
+	call()
+	return nil
+}
+
 // A logger that panics too ends no program.
 func TestFlight_panickingLogger(t *testing.T) {
 	t.Parallel()

@@ -33,6 +33,9 @@ type order struct {
 	until   time.Time // when the call stops waiting for others that have the order
 	created *Invoice  // the invoice that a response proves; nil for none
 
+	isGranted bool         // the guard has granted the lease of the order
+	before    *OrderRecord // what it then knew of earlier attempts; nil for nothing
+
 	flight flight // of the order, if this call has begun it
 }
 
@@ -104,16 +107,17 @@ func (o *order) create(ctx context.Context, opts []CallOption) (invoice *Invoice
 	if err := o.prepare(); err != nil {
 		return nil, err
 	}
+	if o.client.cfg.guard == nil {
+		return o.sendInvoice()
+	}
 	o.until = o.started.Add(o.client.cfg.longestInvoice())
 	for {
-		if o.client.cfg.guard == nil {
-			isFlown = true
-			return o.complete()
-		}
+		_, isBounded := o.ctx.Deadline()
+		mayLeave := isBounded && o.ctx.Err() == nil
 		flight, isLeader := flights.join(o)
 		if isLeader {
 			isFlown = true
-			return flight.fly(o)
+			return flight.fly(o, mayLeave)
 		}
 		result, err := flight.await(o)
 		if err != nil {
@@ -182,53 +186,54 @@ func (o *order) prepare() error {
 	return nil
 }
 
-// acquireAndSend sends the invoice if the guard grants the lease of the order. Otherwise it returns what
-// the guard knows.
-func (o *order) acquireAndSend() (*Invoice, error) {
-	guard := o.client.cfg.guard
-	if guard == nil {
-		if err := o.sendInvoice(); err != nil {
-			return nil, err
+// acquireAndSend sends the invoice if the guard grants the lease of the order, and has the guard record the outcome:
+// after a panic, what the responses have proved. Otherwise it returns what the guard knows.
+func (o *order) acquireAndSend() (invoice *Invoice, err error) {
+	hasReturned := false
+	defer func() {
+		if !o.isGranted {
+			return
 		}
-		return o.created, nil
+		if !hasReturned {
+			err = o.proved()
+		}
+		invoice, err = o.release(err)
+	}()
+	invoice, err = o.acquire()
+	if o.isGranted {
+		invoice, err = o.sendGranted()
 	}
-	lease, err := o.acquire(guard)
-	if err != nil {
-		return nil, err
-	}
-	o.flight.result = landing{state: lease.State, known: lease.Known}
-	switch lease.State {
-	case OrderFree:
-		return o.sendWith(guard, lease)
-	case OrderCreated:
-		return o.replay(lease.Known)
-	case OrderUnknown:
-		return nil, o.unknownBefore(lease.Known)
-	default:
-		return nil, o.guardError(ErrOrderInFlight)
-	}
+	hasReturned = true
+	return invoice, err
 }
 
-// acquire asks the guard for the lease of the order. While another process has it, acquire asks again: until the
-// context ends, and for as long as one invoice may take.
-func (o *order) acquire(guard OrderGuard) (Lease, error) {
+// acquire asks the guard for the lease of the order, and returns what the guard knows if it does not grant it. While
+// another process has the lease, acquire asks again: until the context ends, and for as long as one invoice may take.
+func (o *order) acquire() (*Invoice, error) {
 	for {
-		lease, err := o.ask(guard)
-		if err != nil {
+		lease, err := o.ask()
+		switch waited := time.Since(o.started); {
+		case err != nil:
 			if o.ctx.Err() == nil {
 				o.flight.result.failed = err // otherwise others ask for themselves
 			}
-			return Lease{}, o.guardFailed(err)
-		}
-		switch waited := time.Since(o.started); {
+			return nil, o.guardFailed(err)
+		case o.isGranted:
+			return nil, nil
+		case lease.State == OrderCreated:
+			o.flight.result = landing{state: OrderCreated, known: lease.Known}
+			return o.replay(lease.Known)
 		case lease.State == OrderUnknown && o.mayResend(lease.Known):
 			o.Request, o.Resubmit = lease.Known.Request, true // with the digits that were sent
-		case lease.State != OrderInFlight || !time.Now().Before(o.until) || o.Request.differsFrom(lease.Known):
-			return lease, nil
+		case lease.State == OrderUnknown:
+			o.flight.result = landing{state: OrderUnknown, known: lease.Known}
+			return nil, o.unknownBefore(lease.Known)
+		case !time.Now().Before(o.until) || o.Request.differsFrom(lease.Known):
+			return nil, o.guardError(ErrOrderInFlight)
 		default:
 			o.flight.reach(busy)
 			if sleep(o.ctx, min(max(waited/8, leastAsk), mostAsk)) != nil {
-				return Lease{}, o.guardError(fmt.Errorf("%w: %w", ErrOrderInFlight, contextError(o.ctx, o.redactor)))
+				return nil, o.waitEnded()
 			}
 		}
 	}
@@ -246,82 +251,61 @@ func (o *order) mayResend(known *OrderRecord) bool {
 
 // ask calls Begin of the guard. When the context ends, Begin has some time more: an order that it granted without an
 // answer would be in flight until its lease ends.
-func (o *order) ask(guard OrderGuard) (Lease, error) {
-	if _, inMemory := guard.(*MemoryGuard); inMemory { // it never waits, and a timeout costs nine allocations
-		return guard.Begin(o.ctx, o.Order)
+func (o *order) ask() (lease Lease, err error) {
+	guard, ctx := o.client.cfg.guard, o.ctx
+	if _, inMemory := guard.(*MemoryGuard); !inMemory { // which never waits, and a timeout costs nine allocations
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(context.WithoutCancel(o.ctx), o.until)
+		defer cancel()
+		defer context.AfterFunc(o.ctx, func() { time.AfterFunc(guardTimeout, cancel) })()
 	}
-	ctx, cancel := context.WithDeadline(context.WithoutCancel(o.ctx), o.until)
-	defer cancel()
-	defer context.AfterFunc(o.ctx, func() { time.AfterFunc(guardTimeout, cancel) })()
-	return guard.Begin(ctx, o.Order)
+	lease, err = guard.Begin(ctx, o.Order)
+	if o.isGranted = err == nil && lease.State == OrderFree; o.isGranted {
+		o.Attempt, o.expires, o.before = lease.Attempt, lease.Expires, lease.Known
+	}
+	return lease, err
 }
 
-// tooShort returns why the invoice is not sent under a lease that may expire before the flight ends.
-func (o *order) tooShort(lease Lease) error {
-	if lease.Expires.IsZero() {
-		return nil
-	}
+// sendGranted sends the invoice with its lease, unless that may expire before the flight ends, or is for another request.
+func (o *order) sendGranted() (*Invoice, error) {
+	o.flight.reach(granted)
 	longest := o.client.cfg.longestInvoice()
-	if left := time.Until(lease.Expires); left < longest {
-		return o.refuse("WithOrderGuard", fmt.Sprintf("the lease of the order is %v, and a call may last %v by WithRetry: "+
+	if left := time.Until(o.expires); left < longest && !o.expires.IsZero() {
+		return nil, o.refuse("WithOrderGuard", fmt.Sprintf("the lease of the order is %v, and a call may last %v by WithRetry: "+
 			"set a longer lease of the guard, or a shorter InvoiceTimeout",
 			left.Round(time.Millisecond), longest.Round(time.Millisecond)))
 	}
-	return nil
-}
-
-// sendWith sends the invoice with a lease, and has the guard record the outcome: after a panic, what the responses have
-// proved.
-func (o *order) sendWith(guard OrderGuard, lease Lease) (invoice *Invoice, err error) {
-	o.Attempt, o.expires = lease.Attempt, lease.Expires
-	o.flight.reach(granted)
-	isAborted := true
-	defer func() {
-		if isAborted {
-			err = o.proved()
-		}
-		invoice, err = o.release(guard, lease, err)
-	}()
-	err = o.trySending(lease)
-	isAborted = false
-	return nil, err
-}
-
-// trySending sends the invoice, unless the lease is too short, or for another request.
-func (o *order) trySending(lease Lease) error {
-	if reason := o.tooShort(lease); reason != nil {
-		return reason
-	}
-	if o.Resubmit && lease.Known != nil && !lease.Known.Request.Equal(o.Request) {
-		return o.transportError(PhaseOrder, errOtherRequest, false)
+	if o.Resubmit && o.before != nil && !o.before.Request.Equal(o.Request) {
+		return nil, o.transportError(PhaseOrder, errOtherRequest, false)
 	}
 	return o.sendInvoice()
 }
 
 // sendInvoice sends the invoice, unless the call is refused or the client was shut down.
-func (o *order) sendInvoice() error {
+func (o *order) sendInvoice() (*Invoice, error) {
 	switch {
 	case o.refused != nil:
-		return o.refused
+		return nil, o.refused
 	case o.client.flights.closed():
 		refused := o.transportError(PhaseOrder, ErrShutdown, false)
 		refused.Retryable = false
-		return refused
+		return nil, refused
 	}
-	return o.asOrder(o.send())
+	switch failure := o.send(); {
+	case failure == nil:
+		return o.created, nil
+	case !o.unknownSince.IsZero():
+		return nil, o.outcomeUnknown(failure)
+	default:
+		return nil, failure
+	}
 }
 
-// asOrder returns what the failure of a call means for its order.
-func (o *order) asOrder(failure error) error {
-	if failure != nil && !o.unknownSince.IsZero() {
-		return o.outcomeUnknown(failure)
-	}
-	return failure
-}
-
-// proved returns what the attempts have proved before a panic.
+// proved returns what the attempts have proved before a panic. The caller's context may have panicked, and is asked no
+// more.
 func (o *order) proved() error {
-	if o.failure == errAborted && o.template.Unread {
+	o.ctx = context.WithoutCancel(o.ctx)
+	if o.attempts == 0 || o.failure == errAborted && !o.template.IsRead {
 		o.last.sent = sentNothing
 		o.failure = o.transportError(PhaseStart, errAborted, false)
 	}
@@ -329,39 +313,39 @@ func (o *order) proved() error {
 }
 
 // release has the guard record the outcome of the attempt, and returns the outcome of the order.
-func (o *order) release(guard OrderGuard, lease Lease, failure error) (*Invoice, error) {
+func (o *order) release(failure error) (*Invoice, error) {
 	o.flight.hasOutcome()
-	own := o.newRecord(failure)
-	result := &o.flight.result
-	*result = landingOf(&own)
-	known := lease.Known
-	switch recorded, err := o.end(guard, own); {
+	known, record, result := o.before, o.newRecord(failure), &o.flight.result
+	*result = landingOf(&record)
+	switch recorded, err := o.end(record); {
 	case err != nil:
 		o.ended.GuardErr = sanitize(err, o.redactor)
 		if result.state == OrderFree {
 			*result = landingOf(known)
 		}
 		if !isFinal(err) {
-			o.flight.recordLater(o, guard, own)
+			o.flight.recordLater(o, record)
 		}
 	default:
-		known, *result = &recorded, landingOf(&recorded)
-		if failure == nil && own.Cause != "" {
-			o.ended.GuardErr = errors.New(own.Cause)
+		if failure == nil && record.Cause != "" {
+			o.ended.GuardErr = errors.New(record.Cause)
 		}
+		record = recorded
+		known, *result = &record, landingOf(&record)
 	}
-	invoice, err := o.settle(failure, known, attempt.HasPassed(lease.Expires))
+	invoice, err := o.settle(failure, known, attempt.HasPassed(o.expires))
 	result.retryable = SafeToRetry(err)
 	return invoice, err
 }
 
 // end calls End of the guard.
-func (o *order) end(guard OrderGuard, r OrderRecord) (OrderRecord, error) {
-	if _, inMemory := guard.(*MemoryGuard); inMemory {
-		return guard.End(o.ctx, o.Order, r)
+func (o *order) end(r OrderRecord) (OrderRecord, error) {
+	guard, ctx := o.client.cfg.guard, o.ctx
+	if _, inMemory := guard.(*MemoryGuard); !inMemory {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(o.ctx), guardTimeout)
+		defer cancel()
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(o.ctx), guardTimeout)
-	defer cancel()
 	return guard.End(ctx, o.Order, r)
 }
 
@@ -431,20 +415,26 @@ func (o *order) replay(known *OrderRecord) (*Invoice, error) {
 }
 
 // leftError is the error of a call whose flight goes on without it. The flight may still use the order.
-func (o *order) leftError(orderID string, left *leave) *TransportError {
+func (o *order) leftError(left *leave) *TransportError {
+	f := &o.flight
 	e := &TransportError{
 		Operation: OpCreateInvoice, Phase: PhaseOrder, Attempts: left.attempts,
-		timeout: errors.Is(left.caller.Err(), context.DeadlineExceeded), transient: true, Retryable: true,
+		timeout: errors.Is(f.caller.Err(), context.DeadlineExceeded), transient: true, Retryable: true,
 	}
-	err := contextError(left.caller, o.redactor)
+	err := contextError(f.caller, o.redactor)
 	switch {
-	case left.isSent:
+	case left.attempts > 0:
 		e.Phase, err = PhaseWait, fmt.Errorf("%w: %w", ErrStillSending, err)
 	case left.isBusy:
 		err = fmt.Errorf("%w: %w", ErrOrderInFlight, err)
 	}
-	e.Err = fmt.Errorf("order %q: %w", orderID, err)
+	e.Err = fmt.Errorf("order %q: %w", f.request.OrderID, err)
 	return e
+}
+
+// waitEnded is the error of a call whose context has ended while another call had the order.
+func (o *order) waitEnded() *TransportError {
+	return o.guardError(fmt.Errorf("%w: %w", ErrOrderInFlight, contextError(o.ctx, o.redactor)))
 }
 
 // guardError is the error of a call that knows no invoice, and cannot rule one out.

@@ -110,7 +110,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		req.Body = &a.body
 		defer func() {
 			a.body.Stop()
-			template.Unread = a.body.Seal()
+			template.IsRead = !a.body.Seal()
 		}()
 		defer context.AfterFunc(caller, func() { a.callerEnded(ctx, caller) })()
 	}

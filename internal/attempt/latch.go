@@ -20,8 +20,9 @@ type Template struct {
 	// cancelling does not end it after the first read, and a deadline does.
 	Begin func() bool
 
-	// Unread is set when an attempt has ended, also by a panic: nothing of its [Body] was read, nor will be.
-	Unread bool
+	// IsRead is set when an attempt has ended, also by a panic: something of its [Body] was read. Otherwise nothing
+	// was, nor will be.
+	IsRead bool
 }
 
 // Read implements [io.Reader].
