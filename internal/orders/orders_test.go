@@ -30,6 +30,16 @@ type history struct {
 
 func attempt(name string) int64 { return int64(name[0]) }
 
+// after returns a history in which some things were done.
+func after(t *testing.T, actions string) history {
+	t.Helper()
+	h := history{now: 1000}
+	for action := range strings.SplitSeq(actions, ", ") {
+		require.NoError(t, h.do(action).Err, action)
+	}
+	return h
+}
+
 // do does one thing, such as "begin a", and returns the answer.
 func (h *history) do(action string) orders.Answer {
 	h.now++
@@ -172,6 +182,7 @@ func TestRow(t *testing.T) {
 		"A finding about an earlier attempt is refused":                           {"begin a, undecided a, resubmit b, undecided b, tried again exists a", "unknown; open a, b"},
 		"A finding about a free order is refused":                                 {"begin a, nothing a, not unknown exists a", "free; last a"},
 		"A finding about an attempt that was refused since is refused":            {"begin a, undecided a, wait, absent a, begin b, nothing b, not unknown absent b", "free; last b"},
+		"The same finding about an order that is free again is refused":           {"begin a, undecided a, wait, absent a, begin b, nothing b, not unknown absent a", "free; last b"},
 		"Another gateway is refused":                                              {"begin a, success a, other gateway begin b at there", "created; a"},
 		"A late report is recorded whichever gateway has the order now":           {"begin a, nothing a, success c at there", "created; c"},
 		"A created order that is forgotten is sent again":                         {"begin a, success a, forget a, begin b", "in flight; open b"},
@@ -272,8 +283,7 @@ func TestRow_Resolve_bothClocks(t *testing.T) {
 		read, waited int64 // more than is needed
 		early        bool
 	}{{0, 0, false}, {-1, 1000, true}, {1000, -1, true}} {
-		h := history{now: 1000}
-		h.do("begin a")
+		h := after(t, "begin a")
 		h.now += 7
 		h.do("undecided a") // 8 after it began
 		_, answer := h.row.Resolve(orders.Resolve[string]{Attempt: attempt("a"), Margin: margin, Read: h.now + margin + tt.read, Waited: 8 + margin + tt.waited}, h.now+10*margin)
@@ -315,10 +325,7 @@ func TestRow_Resolve_refusals(t *testing.T) {
 // Two transitions of one row do not write into each other's lists.
 func TestRow_End_twice(t *testing.T) {
 	t.Parallel()
-	h := history{now: 1000}
-	for _, action := range []string{"undecided a", "undecided b", "undecided c"} { // a list with room for one more
-		require.True(t, h.do(action).Changed)
-	}
+	h := after(t, "undecided a, undecided b, undecided c") // a list with room for one more
 	one, other := h, h
 	one.do("undecided d")
 	other.do("undecided e")
@@ -329,18 +336,14 @@ func TestRow_End_twice(t *testing.T) {
 // Nobody knows when the attempt began for which an order is marked.
 func TestRow_Mark_begun(t *testing.T) {
 	t.Parallel()
-	h := history{now: 1000}
-	for _, action := range []string{"begin a", "nothing a", "mark b"} {
-		h.do(action)
-	}
+	h := after(t, "begin a, nothing a, mark b")
 	assert.Zero(t, h.row.Begun)
 	assert.Equal(t, h.now, h.row.Lease)
 }
 
 func TestRow_State_whenTheLeaseEnds(t *testing.T) {
 	t.Parallel()
-	h := history{now: 1000}
-	h.do("begin a")
+	h := after(t, "begin a")
 	assert.Equal(t, orders.InFlight, h.row.State(h.row.Lease-1))
 	assert.Equal(t, orders.Unknown, h.row.State(h.row.Lease))
 	assert.ErrorContains(t, h.do("begin b at there").Err, "it is known at here, and this client calls there")
@@ -350,37 +353,17 @@ func TestRow_State_whenTheLeaseEnds(t *testing.T) {
 func TestRow_Created(t *testing.T) {
 	t.Parallel()
 	for _, first := range []string{"success a", "shown a"} {
-		h := history{now: 1000}
-		for _, action := range []string{"begin a", "undecided a", "wait", first} {
-			require.NoError(t, h.do(action).Err)
-		}
+		h := after(t, "begin a, undecided a, wait, "+first)
 		known := h.now
 		h.do("success b")
 		assert.Equal(t, known, h.row.Created, first)
 	}
 }
 
-// A finding is not recorded already for an order that was sent again since, although it is free again.
-func TestRow_Resolve_sentAgain(t *testing.T) {
-	t.Parallel()
-	h := history{now: 1000}
-	for _, action := range []string{"begin a", "undecided a", "wait", "absent a"} {
-		require.NoError(t, h.do(action).Err)
-	}
-	assert.NoError(t, h.do("absent a").Err, "the same file once more")
-	for _, action := range []string{"begin b", "nothing b"} {
-		require.NoError(t, h.do(action).Err)
-	}
-	assert.ErrorIs(t, h.do("absent a").Err, orders.ErrNotUnknown)
-}
-
 // A late report of an earlier attempt is an outcome that is recorded then, and moves nothing else.
 func TestRow_End_late(t *testing.T) {
 	t.Parallel()
-	h := history{now: 1000}
-	for _, action := range []string{"begin a", "wait", "resubmit b", "undecided b"} {
-		require.NoError(t, h.do(action).Err)
-	}
+	h := after(t, "begin a, wait, resubmit b, undecided b")
 	before := h.row
 	h.do("pause")
 	require.True(t, h.do("undecided a").Changed)
