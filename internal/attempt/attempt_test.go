@@ -392,47 +392,39 @@ func frames(processed *atomic.Int32, text string) func(net.Conn) {
 	}
 }
 
-// sendFrames sends a write to such a peer: as the client does, and by a middleware that has set GetBody, with which
-// net/http would send it again by itself.
-func sendFrames(t *testing.T, text string) {
-	t.Helper()
-	for _, wrapped := range []bool{false, true} {
-		inBubble(t, fmt.Sprint("a middleware: ", wrapped), func(t *testing.T) {
-			var processed atomic.Int32
-			next := over(t, frames(&processed, text))
-			next.Protocols = new(http.Protocols)
-			next.Protocols.SetUnencryptedHTTP2(true)
-			transport := newTransport(next)
-			if wrapped {
-				transport.Next = tripper(func(req *http.Request) (*http.Response, error) {
-					body, err := io.ReadAll(req.Body)
-					require.NoError(t, err)
-					again, err := http.NewRequestWithContext(req.Context(), req.Method, req.URL.String(), bytes.NewReader(body))
-					require.NoError(t, err)
-					return transport.Pools.RoundTrip(again)
-				})
-			}
-			_, _, got := send(transport, newRequest(t, t.Context(), http.MethodPost, "http://gateway.test/a"))
-			require.NotNil(t, got)
-			assert.False(t, got.Unread, "it may have been processed")
-			assert.EqualValues(t, 1, processed.Load())
-			assert.NotSame(t, next, transport.Pools.Invoices(), "later ones use another connection")
-		})
+// What says that a write was not processed is not believed. HAProxy also sends REFUSED_STREAM when the server behind it has
+// processed the write, and then closed its connection without a response. The nghttp2 of Node hands on the streams that a
+// GOAWAY excludes while the frame is queued.
+func TestTransport_notProcessed(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"REFUSED_STREAM": "\x00\x00\x04\x03\x00STREAM\x00\x00\x00\x07",
+		"GOAWAY":         "\x00\x00\x08\x07\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00",
+	} {
+		for _, wrapped := range []bool{false, true} { // by a middleware that has set GetBody, with which net/http would send it again
+			inBubble(t, fmt.Sprint(name, ", a middleware: ", wrapped), func(t *testing.T) {
+				var processed atomic.Int32
+				next := over(t, frames(&processed, text))
+				next.Protocols = new(http.Protocols)
+				next.Protocols.SetUnencryptedHTTP2(true)
+				transport := newTransport(next)
+				if wrapped {
+					transport.Next = tripper(func(req *http.Request) (*http.Response, error) {
+						body, err := io.ReadAll(req.Body)
+						require.NoError(t, err)
+						again, err := http.NewRequestWithContext(req.Context(), req.Method, req.URL.String(), bytes.NewReader(body))
+						require.NoError(t, err)
+						return transport.Pools.RoundTrip(again)
+					})
+				}
+				_, _, got := send(transport, newRequest(t, t.Context(), http.MethodPost, "http://gateway.test/a"))
+				require.NotNil(t, got)
+				assert.False(t, got.Unread, "it may have been processed")
+				assert.EqualValues(t, 1, processed.Load())
+				assert.NotSame(t, next, transport.Pools.Invoices(), "later ones use another connection")
+			})
+		}
 	}
-}
-
-// REFUSED_STREAM says that a write was not processed. HAProxy also sends it when the server behind it has processed the
-// write, and then closed its connection without a response.
-func TestTransport_refusedStream(t *testing.T) {
-	t.Parallel()
-	sendFrames(t, "\x00\x00\x04\x03\x00STREAM\x00\x00\x00\x07")
-}
-
-// GOAWAY says that the streams above the last one were not processed. The nghttp2 of Node hands them on while the frame
-// is queued.
-func TestTransport_goAway(t *testing.T) {
-	t.Parallel()
-	sendFrames(t, "\x00\x00\x08\x07\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00")
 }
 
 // A connection that net/http begins after the last one does not hide why the attempt has ended.

@@ -1,7 +1,6 @@
 package attempt_test
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"crypto/tls"
@@ -179,63 +178,6 @@ type pipe struct {
 
 func (p pipe) Close() error { p.closed.Add(1); return p.Conn.Close() }
 
-// counted returns a transport to a server of HTTP/1.1 that answers each request, and how many of its
-// connections were dialed and closed.
-func counted(t *testing.T) (next *http.Transport, dialed, closed *atomic.Int32) {
-	dialed, closed = new(atomic.Int32), new(atomic.Int32)
-	next = over(t, func(conn net.Conn) {
-		for reader := bufio.NewReader(conn); ; {
-			req, err := http.ReadRequest(reader)
-			if err != nil {
-				return
-			}
-			_, _ = io.Copy(io.Discard, req.Body)
-			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody")
-		}
-	})
-	dial := next.DialContext
-	next.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-		dialed.Add(1)
-		conn, err := dial(ctx, network, address)
-		return pipe{conn, closed}, err
-	}
-	return next, dialed, closed
-}
-
-// Over HTTP/1.1 each POST has a connection of its own, which is closed, and reads share one.
-func TestPools_http1(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		next, dialed, closed := counted(t)
-		pools := attempt.NewPools(next)
-		for i, tt := range []struct {
-			method         string
-			dialed, closed int32
-		}{
-			{http.MethodPost, 1, 1},
-			{http.MethodGet, 2, 1},
-			{http.MethodPost, 3, 2},
-			{http.MethodGet, 3, 2},
-			{http.MethodPost, 4, 3},
-		} {
-			_, result, failure := try(t, pools, tt.method)
-			require.Nil(t, failure)
-			assert.Equal(t, "body", string(result.Text()))
-			synctest.Wait()
-			assert.Equal(t, tt.dialed, dialed.Load(), "request %d", i)
-			assert.Equal(t, tt.closed, closed.Load(), "request %d", i)
-		}
-		pools.CloseIdleConnections()
-		synctest.Wait()
-		assert.EqualValues(t, 4, closed.Load())
-
-		resp, err := pools.RoundTrip(newRequest(t, t.Context(), http.MethodGet, "http://gateway.test/a"))
-		require.NoError(t, err, "a request that is no part of an attempt")
-		_ = resp.Body.Close()
-		pools.CloseIdleConnections()
-	})
-}
-
 // A served is a server in memory, with a transport to it. It counts its connections.
 type served struct {
 	*http.Transport
@@ -277,7 +219,10 @@ func serve(t *testing.T, http2 bool, handle func(w http.ResponseWriter, r *http.
 	}
 	s.Transport = &http.Transport{Protocols: protocols, TLSClientConfig: theirs.Clone(), DialContext: dial}
 	go func() { _ = server.ServeTLS(s, "", "") }()
-	t.Cleanup(func() { _ = server.Close() })
+	t.Cleanup(func() {
+		_ = server.Close()
+		time.Sleep(10 * time.Second) // two ends that close at once wait 5 seconds for each other, to say so
+	})
 	return s
 }
 
@@ -327,6 +272,66 @@ func answers(w http.ResponseWriter, r *http.Request, connection int32) {
 		flush()
 		<-r.Context().Done()
 	}
+}
+
+// ask makes one attempt, of which the server answers so.
+func ask(t *testing.T, pools *attempt.Pools, method, what string) (*http.Response, *attempt.Result, *attempt.Error) {
+	return send(newTransport(pools), newRequest(t, t.Context(), method, "https://gateway.test/"+what))
+}
+
+// Over HTTP/1.1 each POST has a connection of its own, which is closed, and reads share one.
+func TestPools_http1(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := serve(t, false, answers)
+		pools := attempt.NewPools(s.Transport)
+		for i, tt := range []struct {
+			method         string
+			dialed, closed int32
+		}{
+			{http.MethodPost, 1, 1},
+			{http.MethodGet, 2, 1},
+			{http.MethodPost, 3, 2},
+			{http.MethodGet, 3, 2},
+			{http.MethodPost, 4, 3},
+		} {
+			_, _, failure := ask(t, pools, tt.method, "200")
+			require.Nil(t, failure)
+			synctest.Wait()
+			assert.Equal(t, tt.dialed, s.dialed.Load(), "request %d", i)
+			assert.Equal(t, tt.closed, s.closed.Load(), "request %d", i)
+		}
+		pools.CloseIdleConnections()
+		synctest.Wait()
+		assert.EqualValues(t, 4, s.closed.Load())
+
+		resp, err := pools.RoundTrip(newRequest(t, t.Context(), http.MethodGet, "https://gateway.test/200"))
+		require.NoError(t, err, "a request that is no part of an attempt")
+		_ = resp.Body.Close()
+		pools.CloseIdleConnections()
+	})
+}
+
+// Over HTTP/2 POSTs share a connection, but never with reads, until the idle ones are closed.
+func TestPools_http2(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		pools := attempt.NewPools(serve(t, true, answers).Transport)
+		defer pools.CloseIdleConnections()
+		use := func(method, want string) {
+			resp, result, failure := ask(t, pools, method, "200")
+			require.Nil(t, failure)
+			assert.Equal(t, want, resp.Header.Get("Connection-Number"))
+			assert.NoError(t, result.Ambiguous)
+		}
+		for range 3 {
+			use(http.MethodPost, "1")
+			use(http.MethodGet, "2")
+		}
+		pools.CloseIdleConnections()
+		use(http.MethodPost, "3")
+		use(http.MethodGet, "4")
+	})
 }
 
 // Over HTTP/2, a request that fails makes later ones use another connection, and so does an invoice that takes more
@@ -417,7 +422,7 @@ func TestPools_leaveInterval(t *testing.T) {
 				want int32 // connections
 			}{{0, 1}, {0, 2}, {time.Second - 1, 2}, {1, 2}, {0, 3}, {time.Second, 3}, {0, 4}} {
 				time.Sleep(tt.wait)
-				_, _, failure := send(newTransport(pools), newRequest(t, t.Context(), http.MethodGet, "https://gateway.test/503"))
+				_, _, failure := ask(t, pools, http.MethodGet, "503")
 				require.Nil(t, failure)
 				assert.Equal(t, tt.want, s.dialed.Load(), "request %d", i)
 			}
@@ -436,7 +441,7 @@ func TestPools_underWay(t *testing.T) {
 			defer pools.CloseIdleConnections()
 			var all sync.WaitGroup
 			request := func(what string) {
-				resp, _, failure := send(newTransport(pools), newRequest(t, t.Context(), method, "https://gateway.test/"+what))
+				resp, _, failure := ask(t, pools, method, what)
 				if what == "1h" {
 					assert.NotNil(t, failure)
 				} else if assert.Nil(t, failure) && what == "10s" {
@@ -450,7 +455,7 @@ func TestPools_underWay(t *testing.T) {
 			synctest.Wait()
 			request("503")
 			for i := range 9 {
-				resp, _, failure := send(newTransport(pools), newRequest(t, t.Context(), method, "https://gateway.test/1s"))
+				resp, _, failure := ask(t, pools, method, "1s")
 				require.Nil(t, failure)
 				assert.Equal(t, "2", resp.Header.Get("Connection-Number"), "request %d", i)
 			}
@@ -500,7 +505,7 @@ func TestPools_sickHost(t *testing.T) {
 		pools := attempt.NewPools(s.Transport)
 		defer pools.CloseIdleConnections()
 		read := func(what string) string {
-			resp, _, failure := send(newTransport(pools), newRequest(t, t.Context(), http.MethodGet, "https://gateway.test/"+what))
+			resp, _, failure := ask(t, pools, http.MethodGet, what)
 			require.Nil(t, failure)
 			return resp.Header.Get("Connection-Number")
 		}
@@ -525,9 +530,7 @@ func TestPools_maxConnsPerHost(t *testing.T) {
 			time.Sleep(time.Second / 2)
 			for _, method := range []string{http.MethodGet, http.MethodPost} {
 				for _, what := range []string{"503", "cut", "10s"} {
-					all.Go(func() {
-						_, _, _ = send(newTransport(pools), newRequest(t, t.Context(), method, "https://gateway.test/"+what))
-					})
+					all.Go(func() { _, _, _ = ask(t, pools, method, what) })
 				}
 			}
 			synctest.Wait()
@@ -536,38 +539,6 @@ func TestPools_maxConnsPerHost(t *testing.T) {
 		all.Wait()
 		pools.CloseIdleConnections()
 	})
-}
-
-// Over HTTP/2 POSTs share a connection, but never with reads, until the idle ones are closed.
-func TestPools_http2(t *testing.T) {
-	t.Parallel()
-	type number struct{}
-	connections := 0
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.WriteString(w, r.Proto+" "+strconv.Itoa(r.Context().Value(number{}).(int)))
-	}))
-	server.EnableHTTP2 = true
-	server.Config.ConnContext = func(ctx context.Context, _ net.Conn) context.Context {
-		connections++
-		return context.WithValue(ctx, number{}, connections)
-	}
-	server.StartTLS()
-	t.Cleanup(server.Close)
-	pools := attempt.NewPools(server.Client().Transport.(*http.Transport))
-	t.Cleanup(pools.CloseIdleConnections)
-	use := func(method, want string) {
-		_, result, failure := send(newTransport(pools), newRequest(t, t.Context(), method, server.URL))
-		require.Nil(t, failure)
-		assert.Equal(t, "HTTP/2.0 "+want, string(result.Text()))
-		assert.NoError(t, result.Ambiguous)
-	}
-	for range 3 {
-		use(http.MethodPost, "1")
-		use(http.MethodGet, "2")
-	}
-	pools.CloseIdleConnections()
-	use(http.MethodPost, "3")
-	use(http.MethodGet, "4")
 }
 
 // What a middleware sends by itself is no part of the exchange with the gateway.
@@ -751,8 +722,8 @@ func TestPools_sentTwice(t *testing.T) {
 // other hosts do not count, nor those to the gateway before the invoice, such as for a token.
 func TestTransport_sentTwice(t *testing.T) {
 	t.Parallel()
-	ask := func(req *http.Request, next http.RoundTripper, method, address, text string) *http.Response {
-		again, err := http.NewRequestWithContext(req.Context(), method, address, strings.NewReader(text))
+	post := func(req *http.Request, next http.RoundTripper, address, text string) *http.Response {
+		again, err := http.NewRequestWithContext(req.Context(), http.MethodPost, address, strings.NewReader(text))
 		require.NoError(t, err)
 		resp, err := next.RoundTrip(again)
 		if err != nil {
@@ -761,10 +732,19 @@ func TestTransport_sentTwice(t *testing.T) {
 		_, _ = io.Copy(io.Discard, resp.Body)
 		return resp
 	}
-	read := func(req *http.Request) string { text, _ := io.ReadAll(req.Body); return string(text) }
+	type trip = func(*http.Request, http.RoundTripper) *http.Response
+	copies := func(before ...string) trip { // sends the invoice there, and then a copy where it belongs
+		return func(req *http.Request, next http.RoundTripper) *http.Response {
+			text, _ := io.ReadAll(req.Body)
+			for _, address := range before {
+				post(req, next, address, string(text))
+			}
+			return post(req, next, req.URL.String(), string(text))
+		}
+	}
 	for _, tt := range []struct {
 		name  string
-		trip  func(*http.Request, http.RoundTripper) *http.Response
+		trip  trip
 		proxy bool
 		want  bool // it is seen
 	}{
@@ -772,44 +752,22 @@ func TestTransport_sentTwice(t *testing.T) {
 			resp, _ := next.RoundTrip(req)
 			return resp
 		}, false, false},
-		{"it sends a copy once", func(req *http.Request, next http.RoundTripper) *http.Response {
-			return ask(req, next, http.MethodPost, req.URL.String(), read(req))
-		}, false, false},
-		{"it tries again after 503", func(req *http.Request, next http.RoundTripper) *http.Response {
-			text := read(req)
-			ask(req, next, http.MethodPost, "http://gateway.test/503", text)
-			return ask(req, next, http.MethodPost, req.URL.String(), text)
-		}, false, true},
-		{"it tries again through a proxy", func(req *http.Request, next http.RoundTripper) *http.Response {
-			text := read(req)
-			ask(req, next, http.MethodPost, "http://gateway.test/503", text)
-			return ask(req, next, http.MethodPost, req.URL.String(), text)
-		}, true, true},
-		{"it tries again without a response", func(req *http.Request, next http.RoundTripper) *http.Response {
-			text := read(req)
-			ask(req, next, http.MethodPost, "http://gateway.test/cut", text)
-			return ask(req, next, http.MethodPost, req.URL.String(), text)
-		}, false, true},
-		{"it renews a token after 401", func(req *http.Request, next http.RoundTripper) *http.Response {
-			text := read(req)
-			ask(req, next, http.MethodPost, "http://gateway.test/401", text)
-			return ask(req, next, http.MethodPost, req.URL.String(), text)
-		}, false, true},
+		{"it sends a copy once", copies(), false, false},
+		{"it tries again after 503", copies("http://gateway.test/503"), false, true},
+		{"it tries again through a proxy", copies("http://gateway.test/503"), true, true},
+		{"it tries again without a response", copies("http://gateway.test/cut"), false, true},
+		{"it renews a token after 401", copies("http://gateway.test/401"), false, true},
+		{"it asks another host for a signature", copies("http://signer.test/200"), false, false},
 		{"it copies what it sends, and sends it again", func(req *http.Request, next http.RoundTripper) *http.Response {
 			var copied strings.Builder
 			req.Body = io.NopCloser(io.TeeReader(req.Body, &copied))
 			resp, err := next.RoundTrip(req)
 			require.NoError(t, err)
 			_, _ = io.Copy(io.Discard, resp.Body)
-			return ask(req, next, http.MethodPost, req.URL.String(), copied.String())
+			return post(req, next, req.URL.String(), copied.String())
 		}, false, true},
-		{"it asks another host for a signature", func(req *http.Request, next http.RoundTripper) *http.Response {
-			text := read(req)
-			ask(req, next, http.MethodPost, "http://signer.test/200", text)
-			return ask(req, next, http.MethodPost, req.URL.String(), text)
-		}, false, false},
 		{"it asks the gateway for a token before", func(req *http.Request, next http.RoundTripper) *http.Response {
-			ask(req, next, http.MethodPost, "http://gateway.test/200", "")
+			post(req, next, "http://gateway.test/200", "")
 			resp, _ := next.RoundTrip(req)
 			return resp
 		}, false, false},
