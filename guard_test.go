@@ -17,20 +17,26 @@ import (
 
 // Package guardtest has the rules that every guard keeps. Here are those of a guard in memory.
 
-// begin asks a guard for the lease of an order, and returns the order with the name of the attempt.
-func begin(t *testing.T, g gateway.OrderGuard, id string) (gateway.Order, gateway.Lease) {
+// begin asks a guard for the lease of an order, which it changes, and returns the order with the name of the attempt.
+func begin(t *testing.T, g gateway.OrderGuard, id string, change ...func(*gateway.Order)) (gateway.Order, gateway.Lease) {
 	t.Helper()
 	o := gateway.Order{Gateway: inMemoryURL, Request: order(id)}
+	for _, change := range change {
+		change(&o)
+	}
 	lease, err := g.Begin(t.Context(), o)
 	require.NoError(t, err)
 	o.Attempt = lease.Attempt
 	return o, lease
 }
 
+// again asks for an unknown order to be sent again.
+func again(o *gateway.Order) { o.Resubmit = true }
+
 // settle has a guard accept an order and records its outcome.
-func settle(t *testing.T, g gateway.OrderGuard, id string, r gateway.OrderRecord) {
+func settle(t *testing.T, g gateway.OrderGuard, id string, r gateway.OrderRecord, change ...func(*gateway.Order)) {
 	t.Helper()
-	o, _ := begin(t, g, id)
+	o, _ := begin(t, g, id, change...)
 	r.Request = o.Request
 	_, err := g.End(t.Context(), o, r)
 	require.NoError(t, err, id)
@@ -147,19 +153,6 @@ func TestMemoryGuard_remembersFindings(t *testing.T) {
 	assert.Equal(t, 2, gateway.OrdersOf(g))
 }
 
-// Two orders are two although their merchant and orderId are the same text, one behind the other.
-func TestMemoryGuard_merchants(t *testing.T) {
-	t.Parallel()
-	var g gateway.MemoryGuard
-	for i, name := range [][2]string{{"a", "bc"}, {"ab", "c"}, {"abc", "d"}} {
-		lease, err := g.Begin(t.Context(), gateway.Order{Gateway: inMemoryURL, Merchant: name[0], Request: order(name[1])})
-		require.NoError(t, err)
-		assert.Equal(t, gateway.OrderFree, lease.State, name)
-		assert.Equal(t, i+1, gateway.OrdersOf(&g))
-		assert.Equal(t, name[1], statusOf(t, &g, name[0], name[1]).Record.Request.OrderID)
-	}
-}
-
 // Forgetting an order makes room for another, and leaves all other orders as they are.
 func TestMemoryGuard_Forget(t *testing.T) {
 	t.Parallel()
@@ -186,13 +179,7 @@ func TestMemoryGuard_Resolve_differentRequests(t *testing.T) {
 	t.Parallel()
 	var g gateway.MemoryGuard
 	settle(t, &g, "A-17", gateway.OrderRecord{})
-	again := gateway.Order{Gateway: inMemoryURL, Request: order("A-17"), Resubmit: true}
-	otherPrice(&again.Request)
-	lease, err := g.Begin(t.Context(), again)
-	require.NoError(t, err)
-	again.Attempt = lease.Attempt
-	_, err = g.End(t.Context(), again, gateway.OrderRecord{Request: again.Request})
-	require.NoError(t, err)
+	settle(t, &g, "A-17", gateway.OrderRecord{}, again, func(o *gateway.Order) { otherPrice(&o.Request) })
 	o := statusOf(t, &g, "", "A-17")
 	require.NoError(t, g.Resolve(t.Context(), o, gateway.Finding{Exists: true, By: "anna"}))
 	known, state := ask(t, &g, "A-17")
@@ -219,12 +206,9 @@ func TestMemoryGuard_Resolve_sentAgain(t *testing.T) {
 		var g gateway.MemoryGuard
 		settle(t, &g, "A-17", gateway.OrderRecord{})
 		time.Sleep(time.Hour)
-		again := gateway.Order{Gateway: inMemoryURL, Request: order("A-17"), Resubmit: true}
-		lease, err := g.Begin(t.Context(), again)
-		require.NoError(t, err)
+		o, _ := begin(t, &g, "A-17", again)
 		assert.Zero(t, statusOf(t, &g, "", "A-17").SentUntil, "a lease in memory ends with its process")
-		again.Attempt = lease.Attempt
-		_, err = g.End(t.Context(), again, gateway.OrderRecord{})
+		_, err := g.End(t.Context(), o, gateway.OrderRecord{})
 		require.NoError(t, err)
 		gateway.SetClock(&g, "A-17", time.Hour)
 		require.ErrorIs(t, g.Resolve(t.Context(), statusOf(t, &g, "", "A-17"), gateway.Finding{By: "anna"}), gateway.ErrTooEarly)
@@ -319,15 +303,8 @@ func TestMemoryGuard_bounds_evidence(t *testing.T) {
 	const fit = 8
 	text := make([]byte, 8<<20-1<<10)
 	for name, settled := range map[string]func(g *gateway.MemoryGuard, id string){
-		"absent": func(g *gateway.MemoryGuard, id string) { findAbsent(t, g, id) },
-		"created": func(g *gateway.MemoryGuard, id string) {
-			again := gateway.Order{Gateway: inMemoryURL, Request: order(id), Resubmit: true}
-			lease, err := g.Begin(t.Context(), again)
-			require.NoError(t, err)
-			again.Attempt = lease.Attempt
-			_, err = g.End(t.Context(), again, created(nil))
-			require.NoError(t, err)
-		},
+		"absent":  func(g *gateway.MemoryGuard, id string) { findAbsent(t, g, id) },
+		"created": func(g *gateway.MemoryGuard, id string) { settle(t, g, id, created(nil), again) },
 	} {
 		var g gateway.MemoryGuard
 		for i := range fit + 2 {
@@ -390,12 +367,7 @@ func TestMemoryGuard_attempts(t *testing.T) {
 	t.Parallel()
 	var g gateway.MemoryGuard
 	for i := range 10 {
-		o := gateway.Order{Gateway: inMemoryURL, Request: order("A-17"), Resubmit: true}
-		lease, err := g.Begin(t.Context(), o)
-		require.NoError(t, err)
-		o.Attempt = lease.Attempt
-		_, err = g.End(t.Context(), o, gateway.OrderRecord{Request: o.Request, Cause: fmt.Sprint(i)})
-		require.NoError(t, err)
+		settle(t, &g, "A-17", gateway.OrderRecord{Cause: fmt.Sprint(i)}, again)
 	}
 	o := statusOf(t, &g, "", "A-17")
 	causes := ""

@@ -146,17 +146,6 @@ func TestInvoice_Decode(t *testing.T) {
 	}
 }
 
-// An invoice encodes its result as JSON, not as bytes.
-func TestInvoice_encodes(t *testing.T) {
-	t.Parallel()
-	created, err := cannedClient(t, 200, enveloped(invoiceJSON)).CreateInvoice(t.Context(), order("A-17"))
-	require.NoError(t, err)
-	encoded, err := json.Marshal(created)
-	require.NoError(t, err)
-	const request = `{"orderId":"A-17","price":"10.5","amount":"10.4895"}`
-	assert.JSONEq(t, `{"orderId":"A-17","raw":`+invoiceJSON+`,"replayed":false,"request":`+request+`}`, string(encoded))
-}
-
 // Packages endpoint and money test all rules of texts and amounts.
 // I-110, I-111, I-112, I-117, I-120, I-121
 func TestClient_CreateInvoice_refuses(t *testing.T) {

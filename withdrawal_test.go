@@ -81,6 +81,7 @@ func TestClient_mismatch(t *testing.T) {
 		{"another withdrawal in an array", "Withdrawal", "[" + written(withdrawalFields, "withdrawRequestId", `"other"`) + "]", "/result/0/withdrawRequestId"},
 		{"another pair", "CoinNetwork", written(pairFields, "id", `"other"`), "/result/id"},                                         // I-17
 		{"a UUID without its dashes", "CoinNetwork", written(pairFields, "id", `"7c9d6d0e2f0f4d7e9a530d1f6f1c2b11"`), "/result/id"}, // I-163
+		{"another pair in an array", "CoinNetwork", "[" + written(pairFields, "id", `"other"`) + "]", "/result/0/id"},
 		{"a space more", "CoinNetwork", written(pairFields, "id", `"`+pairID+` "`), "/result/id"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
