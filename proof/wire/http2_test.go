@@ -1,21 +1,16 @@
 package wire
 
 import (
-	"bufio"
 	"bytes"
-	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
@@ -192,44 +187,4 @@ func TestHTTP2_atEveryFrame(t *testing.T) {
 	all.Verify(t)
 	t.Logf("%v", all)
 	assert.NotZero(t, all.Count(gateway.OutcomeSucceeded))
-}
-
-// TestDeafPeer has a gateway send pings and read nothing, until the client cannot write any more: each call returns, and an
-// invoice is not misreported. It has real sockets: a bubble does not see that a goroutine waits for a lock, as net/http's do.
-func TestDeafPeer(t *testing.T) {
-	const brief, narrow = 100 * time.Millisecond, 4 << 10
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer func() { _ = listener.Close() }()
-	w := newWorld(t, true)
-	w.speakHTTP2(func(c *frames, now stage, stream uint32) bool {
-		for goesOn := now == headed; goesOn; {
-			goesOn = c.WritePing(false, [8]byte{}) == nil
-		}
-		return now == settled
-	})
-	go func() {
-		for conn, err := listener.Accept(); err == nil; conn, err = listener.Accept() {
-			t.Cleanup(func() { _ = conn.Close() }) // a kernel may not tell the gateway that the client has closed it
-			_ = conn.(*net.TCPConn).SetReadBuffer(narrow)
-			go w.serve(&peer{conn, 1, &w.network, bufio.NewReader(conn)})
-		}
-	}()
-	w.transport.HTTP2 = &http.HTTP2Config{WriteByteTimeout: brief}
-	w.transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := new(net.Dialer).DialContext(ctx, network, address)
-		if err == nil {
-			err = conn.(*net.TCPConn).SetWriteBuffer(narrow)
-		}
-		return conn, err
-	}
-	client, err := gateway.New("http://"+listener.Addr().String(), canary, gateway.WithHTTPClient(&http.Client{Transport: w.transport}),
-		gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1, AttemptTimeout: brief, InvoiceTimeout: brief}))
-	require.NoError(t, err)
-	r := call.Create(t.Context(), client, call.Target, &w.Record)
-	assert.Error(t, r.Err)
-	assert.Empty(t, r.Violations())
-	_, err = client.Withdrawal(t.Context(), call.WithdrawalID)
-	assert.Error(t, err)
-	client.CloseIdleConnections()
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"reflect"
 	"slices"
 	"strings"
@@ -190,24 +189,6 @@ func amountsOf(v reflect.Value) (all []decimal.Decimal) {
 		}
 	}
 	return all
-}
-
-// A client shows its key in no way, also after its connections have carried it, nor do its options.
-func TestSecret_client(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, everycall.Enveloped(everycall.RatesJSON))
-	}))
-	defer server.Close()
-	opts := []gateway.Option{gateway.WithAPIKeyOnPublicCalls(), gateway.WithInvoiceFormat(gateway.InvoiceFormat{LowerCaseKeyName: true, Numbers: true})}
-	c, err := gateway.New(server.URL, canary, opts...)
-	require.NoError(t, err)
-	defer c.CloseIdleConnections()
-	for _, one := range everycall.All() {
-		_, _ = one.Do(t.Context(), c, everycall.Documented())
-	}
-	for _, v := range []any{c, *c, struct{ C any }{c}, []any{map[string]any{"c": c}}, opts[0], opts[1]} {
-		assert.Empty(t, invariant.Shows(v, canary))
-	}
 }
 
 // Wherever a service repeats the key, it is in nothing that the client hands out, not even most of it. Package redact tests
