@@ -73,7 +73,7 @@ func TestClient_Wire(t *testing.T) {
 }
 
 // Which key each method sends, and where: in the header X-Api-Key or in the body of an invoice, and nowhere else. Without a
-// key, a method that needs one is refused, and the others send no header.
+// key, a method that needs one is refused, and the others send no header. Neither the client nor an option shows a key.
 // I-28, I-30, I-31, I-32, I-34, I-101
 func TestClient_Wire_key(t *testing.T) {
 	t.Parallel()
@@ -108,9 +108,12 @@ func TestClient_Wire_key(t *testing.T) {
 			}
 			c, err := gateway.New(w.URL, tt.key, opts...)
 			require.NoError(t, err)
-			assertNoKey(t, c)
 			got, err := s.call(t.Context(), c, tt.opts...)
 			assertInvariants(t, got, err)
+			for _, v := range []any{c, *c, []any{map[string]any{"c": c}}, opts, tt.opts} { // also after its connections have carried it
+				assertSilent(t, v, canary)
+				assertSilent(t, v, other)
+			}
 			want := tt.public
 			if s.keyed {
 				want = tt.needed

@@ -140,10 +140,14 @@ func TestCallFromContext(t *testing.T) {
 		assert.True(t, tenant == nil || tenant == "tenant 1", where)
 		return nil
 	}
+	guard := &flightGuard{
+		begin: func(ctx context.Context) error { saw(ctx, "guard's Begin"); return nil },
+		end:   func(ctx context.Context, _ gateway.OrderRecord) error { saw(ctx, "guard's End"); return nil },
+	}
 	c := clientWithKeySource(t, "http://localhost", func(ctx context.Context) (string, error) {
 		saw(ctx, "key source")
 		return canary, nil
-	}, gateway.WithOrderGuard(contextGuard{saw}), gateway.WithObserver(gateway.Observer{
+	}, gateway.WithOrderGuard(guard), gateway.WithObserver(gateway.Observer{
 		Start: func(ctx context.Context, c gateway.Call) context.Context {
 			assert.Equal(t, want, c)
 			return saw(ctx, "Start")
@@ -162,21 +166,6 @@ func TestCallFromContext(t *testing.T) {
 	}, seen)
 	_, ok := gateway.CallFromContext(t.Context())
 	assert.False(t, ok, "a context of no call")
-}
-
-// A contextGuard grants every lease, and shows its contexts.
-type contextGuard struct {
-	saw func(ctx context.Context, where string) context.Context
-}
-
-func (g contextGuard) Begin(ctx context.Context, _ gateway.Order) (gateway.Lease, error) {
-	g.saw(ctx, "guard's Begin")
-	return gateway.Lease{}, nil
-}
-
-func (g contextGuard) End(ctx context.Context, _ gateway.Order, _ gateway.OrderRecord) (gateway.OrderRecord, error) {
-	g.saw(ctx, "guard's End")
-	return gateway.OrderRecord{}, nil
 }
 
 func TestObserver_drift(t *testing.T) {
