@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -429,12 +430,15 @@ func TestAPIKeyFile_bound(t *testing.T) {
 	}), uint64(1<<20))
 }
 
+// shops are how many gateways TestNew_secondClient has named: the process remembers what it warned of.
+var shops atomic.Int64
+
 // A second client with the default guard, for the same base URL and key, is warned of once: neither knows the orders of
 // the other. On this machine, and after a Shutdown of the first, it is expected.
 func TestNew_secondClient(t *testing.T) {
 	t.Parallel()
 	guard := gateway.WithOrderGuard(new(gateway.MemoryGuard))
-	for i, tt := range []struct {
+	for _, tt := range []struct {
 		name                string
 		firstURL, secondURL string
 		secondKey           string
@@ -453,14 +457,15 @@ func TestNew_secondClient(t *testing.T) {
 			t.Parallel()
 			var log bytes.Buffer
 			logger := gateway.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))
-			first, err := gateway.New(fmt.Sprintf(tt.firstURL, i+1), canary, logger)
+			shop := shops.Add(1)
+			first, err := gateway.New(fmt.Sprintf(tt.firstURL, shop), canary, logger)
 			require.NoError(t, err)
 			if tt.shutsDown {
 				require.NoError(t, first.Shutdown(t.Context()))
 				require.NoError(t, first.Shutdown(t.Context()), "which counts once")
 			}
 			for range 2 {
-				_, err = gateway.New(fmt.Sprintf(tt.secondURL, i+1), tt.secondKey, logger, tt.opt)
+				_, err = gateway.New(fmt.Sprintf(tt.secondURL, shop), tt.secondKey, logger, tt.opt)
 				require.NoError(t, err)
 				if tt.want == 0 {
 					break
