@@ -302,19 +302,20 @@ func wait(ctx context.Context, d time.Duration) error {
 
 // An account is the history of one order.
 type account struct {
-	inFlight int       // attempts under way
-	calls    int       // calls under way
-	met      int       // calls that began beside another
-	unknown  time.Time // since when its outcome is unknown; zero if it is not
-	doubted  bool      // a call has said so
-	expired  []string  // the attempts whose lease is over, and which have not ended
-	ever     bool      // it was unknown once
-	held     bool      // a call was refused because it is
-	lost     int       // outcomes of it that the guard could not record
-	commits  []bool    // its invoices: whether each is for the other request
-	created  []bool    // those that a call returned, or a person found
-	left     bool      // one of them was created after its caller had left
-	result   string    // the invoice that was sent last
+	inFlight  int       // attempts under way
+	calls     int       // calls under way
+	met       int       // calls that began beside another
+	suspended int       // calls that stand still with the lease: what others learn from their flight is old
+	unknown   time.Time // since when its outcome is unknown; zero if it is not
+	doubted   bool      // a call has said so
+	expired   []string  // the attempts whose lease is over, and which have not ended
+	ever      bool      // it was unknown once
+	held      bool      // a call was refused because it is
+	lost      int       // outcomes of it that the guard could not record
+	commits   []bool    // its invoices: whether each is for the other request
+	created   []bool    // those that a call returned, or a person found
+	left      bool      // one of them was created after its caller had left
+	result    string    // the invoice that was sent last
 
 	clicks  int  // under way
 	kept    bool // one of those that were under way with them says that it is not to be cancelled

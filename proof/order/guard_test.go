@@ -64,8 +64,10 @@ func (l *leases) Begin(ctx context.Context, o gateway.Order) (gateway.Lease, err
 	l.held[o.Attempt] = holding{o, answer.Expires}
 	l.mu.Unlock()
 	if a.Suspended > 0 {
-		l.world.change(func() { a.slept = true })
+		var c *account
+		l.world.change(func() { a.slept, c = true, l.world.order(known(o)); c.suspended++ })
 		_ = wait(context.Background(), a.Suspended)
+		l.world.change(func() { c.suspended-- })
 	}
 	return answer, nil
 }

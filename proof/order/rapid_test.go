@@ -345,6 +345,7 @@ func (w *world) call(client *gateway.Client, s step, first int) (r call.Result, 
 	if o.calls++; o.calls > 1 {
 		o.met++
 	}
+	isHeldUp := o.suspended > 0
 	shown := slices.Contains(o.created, s.Other) && o.unknown.IsZero() && o.lost == 0
 	isFree, met := o.calls == 1 && o.unknown.IsZero() && len(o.created) == 0 && o.lost == 0 && !s.Invalid, o.met
 	w.Unlock()
@@ -355,6 +356,7 @@ func (w *world) call(client *gateway.Client, s step, first int) (r call.Result, 
 	isLeft := errors.Is(r.Err, gateway.ErrStillSending)
 	w.Lock()
 	defer w.Unlock()
+	isHeldUp = isHeldUp || o.suspended > 0
 	isJoined := errors.Is(r.Err, gateway.ErrOrderInFlight)
 	if s.Deadline > 0 && r.Outcome() == gateway.OutcomeUnknown && gateway.SafeToRetry(r.Err) && !isJoined { // it may go on
 		w.left.Go(func() { w.follow(o, a, isLeft, func() bool { return isFree && o.met == met && !a.slept }) })
@@ -369,7 +371,7 @@ func (w *world) call(client *gateway.Client, s step, first int) (r call.Result, 
 	if isFree && o.met == met && !a.slept && (ctx.Err() == nil || outlasted) {
 		w.checkAlone(r, a, ctx.Err() != nil)
 	}
-	if shown && r.Err != nil && ctx.Err() == nil && !a.slept && !s.Invalid {
+	if shown && r.Err != nil && ctx.Err() == nil && !a.slept && !s.Invalid && !isHeldUp {
 		a.record.Violation("the invoice was shown, and a later call does not get it")
 	}
 	unknown, isUnknown := errors.AsType[*gateway.OutcomeUnknownError](r.Err)
