@@ -195,7 +195,7 @@ func TestBalance_Total(t *testing.T) {
 	}
 }
 
-// Amounts that may be of several coins are not added up.
+// Amounts that may belong to several coins are not added up.
 // I-108
 func TestBalance_Total_severalCoins(t *testing.T) {
 	t.Parallel()
@@ -257,7 +257,7 @@ func TestClient_Balance_page(t *testing.T) {
 	}
 }
 
-// One record of several that cannot be read is left out and told, and the total of a coin that it may be of
+// If one record of several cannot be read, it is skipped and reported, and the total of a coin that it may belong to
 // is an error.
 // I-108
 func TestClient_Balance_skipped(t *testing.T) {

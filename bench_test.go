@@ -155,7 +155,7 @@ func TestAllocations_call(t *testing.T) {
 	}
 }
 
-// least returns the least of three counts: what runs besides can only add.
+// least returns the least of three counts: other work can only add to them.
 func least(count func() float64) float64 { return min(count(), count(), count()) }
 
 // A record takes the same in a listing of any length: its identifier, and no memory but for the text of the response,

@@ -218,8 +218,8 @@ func TestClient_sendsNothing(t *testing.T) {
 	})
 }
 
-// A caller's transport may do what no correct one does: the client says what it knows of an
-// invoice, and shows nothing more of the invoice afterwards.
+// If a caller's transport does what no correct one does, the client reports what is certain about an
+// invoice, and gives out nothing more of its body afterwards.
 // I-123
 func TestClient_IncorrectTransports(t *testing.T) {
 	t.Parallel()
@@ -503,8 +503,8 @@ func TestRetry_noFurtherAttempt(t *testing.T) {
 	}
 }
 
-// The last attempt is the error, though attempts before it failed otherwise; and a wait for the next one ends with the
-// context.
+// The error of a call is the error of its last attempt, even if earlier attempts failed otherwise. A wait for the next
+// attempt ends with the context.
 // I-159
 func TestRetry_lastAttempt(t *testing.T) {
 	t.Parallel()

@@ -33,7 +33,7 @@ type leasing struct {
 
 func (g leasing) Lease() time.Duration { return g.lease }
 
-// What New refuses of the base URL, the key and the guard. Package endpoint tests all rules of texts.
+// New refuses these base URLs, keys and guards. Package endpoint tests all rules of texts.
 // I-3, I-29
 func TestNew(t *testing.T) {
 	t.Parallel()
@@ -420,7 +420,7 @@ func TestAPIKeyFile_texts(t *testing.T) {
 	}
 }
 
-// Of a file of any length no more is read than a key can have.
+// No more is read of a file than a key can have.
 func TestAPIKeyFile_bound(t *testing.T) {
 	name := keyFile(t, "")
 	require.NoError(t, os.Truncate(name, 64<<20))

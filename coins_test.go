@@ -64,8 +64,8 @@ var needless = []string{
 	"created_at", "updated_at", "network.id", "network.created_at", "network.updated_at", "coin.name", "coin.created_at", "coin.updated_at",
 }
 
-// Each field of each record is required and of its kind, except what a payment does not need. In a list the record is
-// skipped. What each kind accepts is tested in package doc.
+// Each field of each record is required and of its kind, unless no payment needs it. In a list the record is skipped.
+// Package doc tests what each kind accepts.
 // I-52, I-53, I-145
 func TestRecords_fields(t *testing.T) {
 	t.Parallel()
@@ -205,7 +205,7 @@ func TestCoinNetwork_AcceptsPayments(t *testing.T) {
 	}
 }
 
-// A lookup returns what was asked for: another coin is an error, another name of the network is drift.
+// A lookup returns the requested pair: another coin is an error, another name of the network is drift.
 func TestClient_lookups_mismatch(t *testing.T) {
 	t.Parallel()
 	btc := strings.NewReplacer(`"USDT"`, `"BTC"`, "Tron (TRC20)", "Bitcoin").Replace(pairJSON)

@@ -227,7 +227,7 @@ func TestEnvelope_key(t *testing.T) {
 	assert.ErrorContains(t, err, "[REDACTED]")
 }
 
-// A guardOfRecords keeps what it is given to record.
+// A guardOfRecords keeps the records that it receives.
 type guardOfRecords struct {
 	gateway.OrderGuard
 	records []gateway.OrderRecord
@@ -356,7 +356,8 @@ func TestEnvelope_refusedWithSuccess(t *testing.T) {
 	}
 }
 
-// A proof is how much the body of an error response adds to its status. Against its body a status proves nothing.
+// A proof is how much the body of an error response adds to its status. A status that its body contradicts proves
+// nothing.
 type proof int
 
 const (

@@ -228,7 +228,7 @@ func TestFlight_join_otherwise(t *testing.T) {
 	})
 }
 
-// Calls that wait learn what the guard knows of the order at the end, which may be more than the attempt has proved.
+// Calls that wait get the record that the guard has at the end, which may say more than the attempt has proved.
 func TestFlight_join_guardKnows(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -291,9 +291,9 @@ func TestFlight_otherProcess(t *testing.T) {
 	})
 }
 
-// If the guard cannot record an outcome, the call returns what it knows, and the client goes on recording it: a success
-// for an hour, any other outcome until the lease has expired, until Shutdown does not wait any longer, and not at all if
-// the guard will always fail.
+// If the guard cannot record an outcome, the call returns it, and the client goes on recording: a success for an hour,
+// any other outcome until the lease has expired, both until Shutdown stops waiting. If the guard will always fail, the
+// client does not go on.
 func TestFlight_recordsLater(t *testing.T) {
 	t.Parallel()
 	no := statusTrip(422, refused("No."))
@@ -416,7 +416,7 @@ func (g *leasedGuard) Begin(ctx context.Context, o gateway.Order) (gateway.Lease
 	return lease, err
 }
 
-// Four outcomes are recorded at a time, and 256 in the background: of a further one the guard's error is final.
+// Four outcomes are recorded at a time, and 256 in the background. For a further one the guard's error is final.
 func TestFlight_recordsLater_bounds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

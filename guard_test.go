@@ -15,7 +15,7 @@ import (
 	"github.com/cryptogw/gateway"
 )
 
-// Package guardtest has the rules that every guard keeps. Here are those of a guard in memory.
+// Package guardtest has the rules that every guard keeps. This file has the rules of a guard in memory.
 
 // begin asks a guard for the lease of an order, which it changes, and returns the order with the name of the attempt.
 func begin(t *testing.T, g gateway.OrderGuard, id string, change ...func(*gateway.Order)) (gateway.Order, gateway.Lease) {
@@ -187,7 +187,7 @@ func TestMemoryGuard_Resolve_differentRequests(t *testing.T) {
 	assert.Zero(t, known.Request)
 }
 
-// That no invoice exists is not accepted at once because somebody has set the clock.
+// A finding that no invoice exists is not accepted early because somebody has set the clock.
 func TestMemoryGuard_Resolve_bothClocks(t *testing.T) {
 	t.Parallel()
 	var g gateway.MemoryGuard
@@ -199,7 +199,7 @@ func TestMemoryGuard_Resolve_bothClocks(t *testing.T) {
 	require.NoError(t, g.Resolve(t.Context(), o, gateway.Finding{By: "anna"}))
 }
 
-// What a person waits for is counted from the last attempt, by the clock that nobody can set.
+// A person's wait counts from the last attempt, by the clock that nobody can set.
 func TestMemoryGuard_Resolve_sentAgain(t *testing.T) {
 	t.Parallel()
 	inBubble(t, "", func(t *testing.T) {
@@ -350,7 +350,7 @@ func TestMemoryGuard_bounds_notes(t *testing.T) {
 	}
 }
 
-// An End without the name of an attempt is recorded as one of its own.
+// An End without the name of an attempt is recorded as an attempt of its own.
 func TestMemoryGuard_End_nameless(t *testing.T) {
 	t.Parallel()
 	var g gateway.MemoryGuard
@@ -362,7 +362,7 @@ func TestMemoryGuard_End_nameless(t *testing.T) {
 	assert.NotEqual(t, o.Attempt, lease.Attempt)
 }
 
-// Of the attempts of unknown outcome of one order the first is remembered, and the last seven.
+// The guard remembers the first attempt of unknown outcome of an order, and the last seven.
 func TestMemoryGuard_attempts(t *testing.T) {
 	t.Parallel()
 	var g gateway.MemoryGuard

@@ -166,7 +166,7 @@ type scripted struct {
 	at        []time.Time // of the requests
 }
 
-// scriptedClient makes a client for whose requests these happen in turn, and the last for all that follow.
+// scriptedClient makes a client whose requests meet these in turn, and the last for all that follow.
 func scriptedClient(t *testing.T, trips ...tripper) *scripted {
 	t.Helper()
 	return paced(t, gateway.RetryPolicy{}, trips...)

@@ -247,9 +247,8 @@ func postedBody(t testing.TB, request gateway.InvoiceRequest, opts ...gateway.Op
 	return body
 }
 
-// What a caller gets of a response that proves each outcome: an APIError is a refusal, and certain; an OutcomeUnknownError
-// says that an invoice may exist. After a success the second call gets the same invoice, after a refusal it sends, and after
-// anything else it is held. [TestClient_CreateInvoice_answers] has the responses of gateways and frameworks, and
+// A caller gets an APIError if a response refuses the invoice for certain, and an OutcomeUnknownError if an invoice may
+// exist. A second call gets the same invoice after a success, sends after a refusal, and sends nothing after anything else. [TestClient_CreateInvoice_answers] has the responses of gateways and frameworks, and
 // [TestClient_EveryStatus] has the other statuses.
 // I-128, I-129, I-170, I-173
 func TestClient_CreateInvoice_proof(t *testing.T) {

@@ -453,8 +453,8 @@ func (e *databaseError) Error() string { return "relation " + e.table + " is loc
 
 var errOfTheGuard = errors.New("of the guard")
 
-// A guard that cannot say is not believed about other calls. Asking it again does no harm, and helps unless it is not set
-// up for the call or the gateway. The error of the guard is found, unless its text has a password or it is of another call.
+// If the guard fails, the outcome is unknown. Asking it again does no harm, and helps unless it is not set up for the call
+// or the gateway. Errors.As finds the error of the guard, unless its text has a password or it belongs to another call.
 func TestOrderGuard_fails(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -210,7 +210,7 @@ func TestClient_CreateInvoice_drift(t *testing.T) {
 	}
 }
 
-// What an error costs to read is bounded by its length, whatever is nested in it. This test is not parallel, because it
+// The cost of reading an error is bounded by its length, whatever is nested in it. This test is not parallel, because it
 // measures.
 func TestClient_CreateInvoice_cost(t *testing.T) {
 	nested := func(open, inner, end string) string {

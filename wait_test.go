@@ -355,7 +355,7 @@ func TestClient_PollWithdrawal(t *testing.T) {
 	assert.False(t, over)
 }
 
-// The error at the end of the context has what was seen last, and the last failure.
+// The error at the end of the context has the withdrawal as it was last seen, and the last failure.
 func TestClient_WaitWithdrawal_ContextEnds(t *testing.T) {
 	t.Parallel()
 	const name = `gateway: waiting for withdrawal "` + requestID + `": `

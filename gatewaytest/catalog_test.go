@@ -39,7 +39,7 @@ func TestServer_Catalog_is_a_copy(t *testing.T) {
 	assert.Equal(t, "BTC", s.Catalog()[0].Coin.Symbol)
 }
 
-// What a test sets is in the next response, as given.
+// Records that a test sets are in the next response, as given.
 func TestServer_sets_rates_and_balances(t *testing.T) {
 	t.Parallel()
 	s := gatewaytest.NewServer(gatewaytest.WithSeed(gatewaytest.Seed{Rates: []gatewaytest.Rate{}, Balances: []gatewaytest.BalanceEntry{}}))

@@ -119,7 +119,7 @@ func when(is bool, do func()) {
 	}
 }
 
-// mistakes are those that Run finds, each by a rule whose name begins so.
+// mistakes are the mistakes that Run finds, each by a rule whose name begins so.
 var mistakes = []struct {
 	name, rule string
 	mistake

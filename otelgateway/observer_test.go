@@ -25,7 +25,7 @@ import (
 )
 
 // The spans and counters of a call. The spans are compared without operation, method and route; the counters of outcomes
-// and failures say what the last one says.
+// and failures agree with the last span.
 func TestNew(t *testing.T) {
 	create := func(ctx context.Context, f fixture) {
 		_, _ = f.client.CreateInvoice(ctx, everycall.Order("A-17"))

@@ -18,7 +18,7 @@ import (
 
 var errSource = errors.New("the source is down")
 
-// A source is what a cache of the tests loads from. What it does may be changed while no load is under way.
+// A cache of the tests loads from a source. Its behavior may be changed while no load is under way.
 type source struct {
 	takes time.Duration // how long a load takes
 	fails error

@@ -87,7 +87,7 @@ func ExampleCheckWithdrawal() {
 	// gateway: coin.precision: 1.2345678 has more than 6 decimal places
 }
 
-// What a price is in each coin, for a page on which the buyer chooses one.
+// A price in each coin, for a page on which the buyer chooses one.
 func ExampleNewOffers() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()

@@ -36,7 +36,7 @@ func offersOf(t *testing.T, pairs ...gateway.CoinNetwork) *pricing.Offers {
 	return offers
 }
 
-// What can be paid, and why the rest cannot: the offers for 10.50 USD.
+// The offers for 10.50 USD: some can be paid, and each other one says why not.
 // I-48, I-92, I-100
 func TestNewOffers(t *testing.T) {
 	t.Parallel()

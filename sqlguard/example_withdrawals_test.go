@@ -24,9 +24,9 @@ const waits = `CREATE TABLE IF NOT EXISTS waits (
 
 const lease = 60 // seconds; more than the timeout of a call of Withdrawal
 
-// askNext asks about one withdrawal that is due, and tells its end once, in the transaction that records
-// it. It returns false if none is due. Every process calls it again and again: while there is more, at once,
-// and otherwise each second. After an error or a crash another call asks when the lease is over.
+// askNext inquires about one withdrawal that is due, and reports its end once, in the transaction that records the
+// end. It returns false if none is due. Every process calls it in a loop: again at once after true, and otherwise each
+// second. After an error or a crash, another call inquires when the lease is over.
 func askNext(
 	ctx context.Context, client *gateway.Client, db *sql.DB, now int64,
 	tell func(tx *sql.Tx, id string, status gateway.WithdrawalStatus) error,

@@ -106,7 +106,7 @@ func (c losingConn) ExecContext(ctx context.Context, text string, args []driver.
 	return result, err
 }
 
-// changes are those that people make: of a created order, an unknown one, and A-2.
+// changes are the changes that people make: to a created order, an unknown one, and A-2.
 func changes(t *testing.T, created, unknown gateway.OrderStatus) map[string]func(*Guard) error {
 	return map[string]func(*Guard) error{
 		"resolve": func(g *Guard) error { return g.ResolveAll(t.Context(), []Resolution{{unknown, exists}}) },
@@ -176,8 +176,8 @@ func TestErrUnanswered(t *testing.T) {
 	})
 }
 
-// What a Begin has recorded without an answer is withdrawn, and the next one gets the lease. An End whose answer is lost records once.
-// Of ResolveAll it is an error, and nothing is resolved.
+// A Begin whose answer is lost is withdrawn, and the next one gets the lease. An End whose answer is lost records once. A
+// ResolveAll whose answer is lost returns an error, and resolves nothing.
 func TestGuard_lostAnswer(t *testing.T) {
 	inEach(t, func(t *testing.T, w testDB) {
 		w.guard(t)

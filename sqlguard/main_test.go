@@ -139,7 +139,7 @@ func (w testDB) open(t testing.TB) *sql.DB {
 	return db
 }
 
-// over returns a guard that has a handle. It does not try again what has failed.
+// over returns a guard that has a handle, and repeats no failed statement.
 func (w testDB) over(t testing.TB, db *sql.DB, opts ...Option) *Guard {
 	t.Helper()
 	g, err := New(db, append(opts, WithTable(w.table), WithDialect(w.dialect), WithoutDurability())...)
@@ -148,7 +148,7 @@ func (w testDB) over(t testing.TB, db *sql.DB, opts ...Option) *Guard {
 	return g
 }
 
-// mustNew returns what one process has: a guard with its own handle. Only guard creates the table.
+// mustNew returns the guard of one process, with its own handle. Only guard creates the table.
 func (w testDB) mustNew(t testing.TB, opts ...Option) *Guard {
 	t.Helper()
 	return w.over(t, w.open(t), opts...)
@@ -210,7 +210,7 @@ const order = "A-17"
 
 var price = decimal.RequireFromString("10.50")
 
-// orderOf is what a call for an order asks.
+// orderOf is the order that a call passes to a guard.
 func orderOf(id string) gateway.Order { return ofMerchant("", id) }
 
 func ofMerchant(merchant, id string) gateway.Order {

@@ -9,7 +9,7 @@ import (
 	"github.com/cryptogw/gateway"
 )
 
-// kind is how the guards of a table are made whose orders have a merchant, or none.
+// kind returns the options of the guards of a table whose orders have a merchant, or none.
 func kind(merchant string) []Option {
 	if merchant == "" {
 		return nil
@@ -60,7 +60,7 @@ func TestWithMerchants_calls(t *testing.T) {
 	check(t, g.asks(t.Context(), new(ofMerchant("north", order))))
 }
 
-// That the table has no order of the other kind costs no round trip once an order of this process is created.
+// Once an order of this process is created, the check for orders of the other kind costs no round trip.
 func TestWithMerchants_roundTrips(t *testing.T) {
 	w := newMariaDB(t)
 	p := w.behindProxy(t)

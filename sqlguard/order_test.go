@@ -53,8 +53,8 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// The column record has at most 4 MiB: what can be missed most gives way. The first attempt of unknown outcome, the last evidence
-// and the first and the last invoice stay.
+// The column record has at most 4 MiB: the most dispensable parts are dropped. The first attempt of unknown outcome, the
+// last evidence and the first and the last invoice stay.
 func TestRecord_bound(t *testing.T) {
 	attempts := func(count int, record gateway.OrderRecord) (all []orders.Attempt[gateway.OrderRecord]) {
 		for i := range count {

@@ -16,7 +16,7 @@ var (
 	absent = gateway.Finding{By: "anna"}
 )
 
-// That none exists is refused within the margin, also after a crash, when it counts from the end of the lease.
+// A finding that no invoice exists is refused within the margin, which after a crash counts from the end of the lease.
 func TestResolve_margin(t *testing.T) {
 	inEach(t, func(t *testing.T, w testDB) {
 		g, none := w.guard(t), gateway.Finding{By: "anna", Margin: time.Minute}
@@ -31,8 +31,8 @@ func TestResolve_margin(t *testing.T) {
 	})
 }
 
-// That none exists is refused for an order that was read before the margin had passed by the clock of this process too, whatever
-// the clock of the database does.
+// A finding that no invoice exists is refused if the order was read before the margin had passed by the clock of this
+// process, whatever the clock of the database does.
 func TestResolve_bothClocks(t *testing.T) {
 	g := newSQLite(t).guard(t)
 	sent, o := time.Now(), orderOf(order)

@@ -21,7 +21,7 @@ func tokenOrders() map[string]gateway.OrderStatus {
 	}
 }
 
-// A token is the order that it was made of, survives a spreadsheet, and no other text is a token.
+// A token comes back as its order, survives a spreadsheet, and no other text is a token.
 func TestToken(t *testing.T) {
 	t.Parallel()
 	read := time.Date(2026, 11, 27, 3, 14, 15, 926535000, time.UTC)

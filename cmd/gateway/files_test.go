@@ -80,7 +80,7 @@ func TestResolve_colleague(t *testing.T) {
 	w.states(t, "A-1 created", "A-2 free")
 }
 
-// What was listed too early to be absent is left, and the other rows are recorded.
+// Orders that were listed too early to be absent are left, and the other rows are recorded.
 func TestResolve_someTooEarly(t *testing.T) {
 	w := newSQLite(t)
 	w.sends(t, 10*time.Minute, "", "A-1", gateway.OutcomeUnknown)
@@ -124,7 +124,7 @@ func TestResolve_tooEarly(t *testing.T) {
 	w.states(t, "A-1 free")
 }
 
-// A file that is not what pending wrote is refused as a whole; each wrong line is named, and no cell is quoted.
+// A file that differs from the output of pending is refused as a whole; each wrong line is named, and no cell is quoted.
 func TestResolve_wrongFile(t *testing.T) {
 	w := newSQLite(t)
 	w.loses(t, "A-1", "A-2")
@@ -253,7 +253,7 @@ func TestDatabase_forms(t *testing.T) {
 	}
 }
 
-// What a server that only reads has refused was not done, and nothing says that it may have been.
+// A read-only server has changed nothing, and no error says that it may have.
 func TestResolve_readOnly(t *testing.T) {
 	w := newShop(t, mariaDBURL(t))
 	w.loses(t, "A-1")

@@ -178,7 +178,7 @@ func (w *shop) listed(t *testing.T, findings map[string]string) [][]string {
 }
 
 // spreadsheet saves rows as a spreadsheet does in its own order of columns: with a byte-order mark, CRLF, and its ideas of dates
-// and numbers, but for what was imported as text.
+// and numbers, except in cells that were imported as text.
 func spreadsheet(t *testing.T, rows [][]string) string {
 	t.Helper()
 	var text strings.Builder
@@ -305,7 +305,7 @@ func TestForget(t *testing.T) {
 	w.states(t, "A-1 created")
 }
 
-// What has not changed for as many days is deleted, unless it is unknown.
+// Orders that have not changed for as many days are deleted, unless they are unknown.
 func TestPrune(t *testing.T) {
 	w := newSQLite(t)
 	for id, outcome := range map[string]gateway.Outcome{"A-1": gateway.OutcomeSucceeded, "A-2": gateway.OutcomeUnknown} {

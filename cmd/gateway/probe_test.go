@@ -158,7 +158,7 @@ func main() {
 	assert.Equal(t, want.String(), string(printed))
 }
 
-// Without --yes nothing is sent, and what it would be is said. The key is asked for before.
+// Without --yes nothing is sent, and the request is described. A missing key is reported before that.
 func TestProbe_invoiceAsks(t *testing.T) {
 	gw := standIn(t)
 	for line, text := range map[string]string{

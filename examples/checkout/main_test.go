@@ -116,7 +116,7 @@ func (refuser) End(_ context.Context, _ gateway.Order, r gateway.OrderRecord) (g
 	return r, nil
 }
 
-// What the guard refuses is never a failure of the order. A gateway that cannot be reached gets no invoice.
+// A refusal of the guard is never a failure of the order. A gateway that cannot be reached gets no invoice.
 func TestCheckout_guard(t *testing.T) {
 	t.Parallel()
 	other := &gateway.OrderRecord{Request: gateway.InvoiceRequest{OrderID: "A-17"}}

@@ -32,7 +32,7 @@ const (
 	maxBody, maxErrorBody     = 64, 16
 )
 
-// newTransport returns one of these tests. An http.Transport is of the client's own connections.
+// newTransport returns a transport of these tests. An http.Transport stands for the client's own connections.
 func newTransport(next http.RoundTripper) *attempt.Transport {
 	transport := &attempt.Transport{
 		ReadTimeout: attempt.Timeout(readTimeout), InvoiceTimeout: attempt.Timeout(writeTimeout),
@@ -718,7 +718,7 @@ func TestResult_Close(t *testing.T) {
 	}
 }
 
-// A write sees the values and the deadline of its caller's context. Of its body a cancelled caller begins to read nothing. A
+// A write sees the values and the deadline of its caller's context. After cancelling, no reading of its body begins. A
 // write that was begun goes on until it has a response, for as long as its own time, or until the caller's deadline.
 func TestTransport_callerEnds(t *testing.T) {
 	t.Parallel()

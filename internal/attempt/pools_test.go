@@ -541,7 +541,7 @@ func TestPools_maxConnsPerHost(t *testing.T) {
 	})
 }
 
-// What a middleware sends by itself is no part of the exchange with the gateway.
+// Requests that a middleware sends by itself are no part of the exchange with the gateway.
 func TestPools_middleware(t *testing.T) {
 	t.Parallel()
 	times := func(n int, address string) func(*http.Request, http.RoundTripper) {

@@ -75,7 +75,7 @@ func TestParse_refuses(t *testing.T) {
 	}
 }
 
-// What may be sent is written in plain digits, and reads back as it was.
+// An amount that may be sent is written in plain digits, and reads back as it was.
 func FuzzFormat(f *testing.F) {
 	for digits, exponents := range map[string][]int32{
 		"1": {5, -30, -31, 63, 64, 1 << 30, -1 << 31}, "1050": {-2}, "0": {0}, "-5": {0}, "18446744073709551616": {-18},

@@ -276,7 +276,8 @@ func TestRow_random(t *testing.T) {
 	}
 }
 
-// That none exists is accepted if the order was read after the margin, by the clock of the guard and by those of the processes.
+// A finding that no invoice exists is accepted if the order was read after the margin, by the clock of the guard and by
+// the clocks of the processes.
 func TestRow_Resolve_bothClocks(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -333,7 +334,7 @@ func TestRow_End_twice(t *testing.T) {
 	assert.Equal(t, "unknown; open a, b, c, e", other.String())
 }
 
-// Nobody knows when the attempt began for which an order is marked.
+// Nobody knows when the attempt of a marked order began.
 func TestRow_Mark_begun(t *testing.T) {
 	t.Parallel()
 	h := after(t, "begin a, nothing a, mark b")
@@ -349,7 +350,7 @@ func TestRow_State_whenTheLeaseEnds(t *testing.T) {
 	assert.ErrorContains(t, h.do("begin b at there").Err, "it is known at here, and this client calls there")
 }
 
-// When it became known that an invoice exists is kept, whatever is found later.
+// The time when it became known that an invoice exists is kept, whatever is found later.
 func TestRow_Created(t *testing.T) {
 	t.Parallel()
 	for _, first := range []string{"success a", "shown a"} {

@@ -45,7 +45,7 @@ const (
 	conflict
 )
 
-// A row of records, and what its guard says of it.
+// A row of records, and the record that its guard returns.
 type told struct {
 	row orders.Row[record]
 	now int64
@@ -69,7 +69,7 @@ func (o *told) status() orders.Status[state, found, record] {
 	return orders.StatusOf[state, found](&o.row, "north", "A-17", o.now, time.UnixMicro(o.now))
 }
 
-// While an order is in flight, its record is the request, and Earlier has what became of the attempts before.
+// While an order is in flight, its record is the request, and Earlier has the outcomes of earlier attempts.
 func TestStatusOf_inFlight(t *testing.T) {
 	t.Parallel()
 	o := told{now: 1000}
@@ -124,7 +124,7 @@ func TestStatusOf_created(t *testing.T) {
 	assert.Equal(t, has, o.end(1, record{Outcome: rejected}), "what comes late")
 }
 
-// What an attempt learns from its end while the order is free, or another attempt has it.
+// An attempt may end while the order is free, or another attempt has it.
 func TestEnded(t *testing.T) {
 	t.Parallel()
 	o := told{now: 1000}
@@ -140,7 +140,7 @@ func TestEnded(t *testing.T) {
 	assert.Equal(t, json.RawMessage("1"), has.Invoice, "an invoice, although the order is in flight")
 }
 
-// What a person has found is the record of the order, with the request if that is sure.
+// A person's finding is the record of the order, with the request if that is sure.
 func TestResolveOf(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -72,7 +72,7 @@ func drawDuration(t *rapid.T, name string) time.Duration {
 // one reports true once in so many times.
 func one(t *rapid.T, in int, name string) bool { return rapid.IntRange(1, in).Draw(t, name) == in }
 
-// drawRare is drawDuration for what mostly does not happen.
+// drawRare is drawDuration for events that rarely happen.
 func drawRare(t *rapid.T, name string) time.Duration {
 	if !one(t, 4, name+" comes") {
 		return 0
@@ -239,10 +239,10 @@ func (w *world) ended(ctx context.Context, c gateway.Call) {
 // mostTries is how often a merchant calls because it is safe to.
 const mostTries = 4
 
-// click is the merchant, who knows of a call whether there is an error, what [gateway.SafeToRetry] says of it, and
-// its [gateway.Outcome], and does literally what these say: he shows the invoice, calls again, cancels the order and
-// sends the buyer elsewhere, or keeps it open. A statement about one call does not bind another that is under way: he
-// cancels if all clicks that were under way at once say so.
+// click is the merchant, who knows whether a call has an error, its [gateway.SafeToRetry] and its [gateway.Outcome], and
+// follows them literally: the merchant shows the invoice, calls again, cancels the order and sends the buyer elsewhere,
+// or keeps the order open. The outcome of one call does not bind another that is under way: the merchant cancels if all
+// clicks that were under way at once say so.
 func (w *world) click(client *gateway.Client, s step, how reading) (results []call.Result) {
 	if s.Absent {
 		w.lookUp(s)
@@ -282,8 +282,8 @@ const forever = 2 * time.Hour
 // transit is how long a request may be in transit.
 const transit = time.Second
 
-// lookUp has a person record what the gateway has of an order that is unknown. The guard does not believe that there is
-// no invoice as long as a request may be in transit.
+// lookUp has a person record whether the gateway has an invoice of an unknown order. The guard does not believe that
+// there is none as long as a request may be in transit.
 func (w *world) lookUp(s step) {
 	if !s.Early {
 		_ = wait(context.Background(), transit)

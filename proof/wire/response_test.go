@@ -226,8 +226,8 @@ func TestSecret_echoed(t *testing.T) {
 	}
 }
 
-// What a response costs is bounded by its size, whatever its form: SECURITY.md has 50 MB. The test is not parallel, because it
-// measures.
+// The cost of a response is bounded by its size, whatever its form: SECURITY.md has 50 MB. The test is not parallel,
+// because it measures.
 func TestCost(t *testing.T) {
 	const megabyte = 1 << 20
 	var members strings.Builder

@@ -216,7 +216,7 @@ func TestPurchase_rateMoves(t *testing.T) {
 	assert.Equal(t, 1, h.sent())
 }
 
-// What the shop cannot accept sends nothing.
+// An order that the shop cannot accept sends nothing.
 func TestPurchase_notSent(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -269,7 +269,7 @@ func TestShowProducts(t *testing.T) {
 	p.has(t, `href="/orders/`+path.Base(order)+`"`)
 }
 
-// begins begins an order, as another process does, and returns what ends it.
+// begins begins an order, as another process does, and returns a function that ends it.
 func (s *shop) begins(t *testing.T, id string) func(gateway.OrderRecord) {
 	o := gateway.Order{Request: gateway.InvoiceRequest{OrderID: id, CoinSymbol: "BTC", NetworkName: "Bitcoin"}}
 	lease, err := s.guard.Begin(t.Context(), o)

@@ -1,7 +1,7 @@
 // Package everycall lists every method of the client that sends a request, so that
 // a test that has to cover all of them does not list them again. It is for tests, and the
-// client does not import it. It may name resources of the service, as no package in internal/
-// may that the client imports.
+// client does not import it. So, unlike the packages in internal/ that the client imports, it may name
+// resources of the service.
 package everycall
 
 import (

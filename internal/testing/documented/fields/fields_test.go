@@ -13,7 +13,7 @@ import (
 	"github.com/cryptogw/gateway/internal/testing/documented/fields"
 )
 
-// The statements of a record's fields are those of the list that docs/interface.md has for it, in its order.
+// The statements of a record's fields are listed for it in docs/interface.md, in the same order.
 func TestTables(t *testing.T) {
 	t.Parallel()
 	document, err := os.ReadFile("../../../../docs/interface.md")
