@@ -135,11 +135,11 @@ func TestAllocations_call(t *testing.T) {
 			invoice.OrderID = strconv.Itoa(orders)
 			_, err := c.CreateInvoice(ctx, invoice)
 			return err
-		}, 67, 7500},
+		}, 62, 7000},
 		{"an invoice that the guard has", invoiceJSON, func(c *gateway.Client) error {
 			_, err := c.CreateInvoice(ctx, known)
 			return err
-		}, 9, 2300},
+		}, 6, 2100},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := inMemory(t, enveloped(tt.result))

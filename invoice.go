@@ -218,7 +218,7 @@ func isMended(text string) bool { return strings.ContainsRune(text, unicode.Repl
 //
 // POST /api/invoice/create
 func (c *Client) CreateInvoice(ctx context.Context, r InvoiceRequest, opts ...CallOption) (*Invoice, error) {
-	o := &order{Order: Order{Request: r}, call: &call{client: c, operation: operation{
+	o := &order{Order: Order{Request: r}, call: call{client: c, operation: operation{
 		name:  OpCreateInvoice,
 		route: "/api/invoice/create",
 		key:   keyInBody,

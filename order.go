@@ -27,7 +27,7 @@ const (
 
 // An order is a call that creates an invoice: its way through the guard.
 type order struct {
-	*call
+	call
 	Order
 	refused error     // why the call must not be sent, although its order is valid; nil if it may be
 	until   time.Time // when the call stops waiting for others that have the order

@@ -27,13 +27,11 @@ type exchange struct {
 
 	connections atomic.Int32 // new ones that were used
 	connected   atomic.Bool
-	http2       atomic.Bool // the connection has streams, which tell whose response it is
-	wrote       atomic.Bool // the header was written
-	early       atomic.Bool // the response began before that
-	isSick      atomic.Bool // its status says that the host does not work
-
-	toGateway atomic.Bool  // the header that is being written is for the gateway
-	headers   atomic.Int32 // how many headers were written to the gateway
+	http2       atomic.Bool  // the connection has streams, which tell whose response it is
+	wrote       atomic.Bool  // the header was written
+	early       atomic.Bool  // the response began before that
+	isSick      atomic.Bool  // its status says that the host does not work
+	headers     atomic.Int32 // to the gateway that the RoundTripper of a caller has begun to write
 
 	hooks httptrace.ClientTrace
 }
@@ -62,12 +60,8 @@ func (e *exchange) watched(ctx context.Context) context.Context {
 		return httptrace.WithClientTrace(ctx, hooks)
 	}
 	hooks.WroteHeaderField = func(name string, values []string) {
-		if name == "Host" || name == ":authority" {
-			e.toGateway.Store(len(values) == 1 && strings.EqualFold(values[0], a.host))
-		}
-	}
-	hooks.WroteHeaders = func() {
-		if e.toGateway.Load() && e.headers.Add(1) > 1 && a.body.isRead() {
+		isToGateway := (name == "Host" || name == ":authority") && len(values) == 1 && strings.EqualFold(values[0], a.host)
+		if isToGateway && e.headers.Add(1) > 1 && a.body.isRead() {
 			a.twice.Store(true)
 		}
 	}
