@@ -70,26 +70,6 @@ func until(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
-func TestCache_Get_oneLoadForAll(t *testing.T) {
-	s := &source{takes: time.Second}
-	inBubble(t, s, pricing.CacheOptions{}, func(t *testing.T, c *pricing.Cache[string]) {
-		for _, want := range []string{"value 1", "value 2"} {
-			var wg sync.WaitGroup
-			for i := range 100 {
-				wg.Go(func() {
-					pass(time.Duration(i) * 10 * time.Millisecond) // some arrive during the load
-					got, err := c.Get(t.Context())
-					assert.NoError(t, err)
-					assert.Equal(t, want, got)
-				})
-			}
-			wg.Wait()
-			pass(time.Minute)
-		}
-		assert.Equal(t, 2, s.loads, "one for the empty cache, one for the expired")
-	})
-}
-
 // The ages up to which a value is served without a load, and with a load that fails.
 func TestCache_Get_options(t *testing.T) {
 	t.Parallel()

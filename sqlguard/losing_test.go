@@ -16,7 +16,6 @@ import (
 type losing struct {
 	writes  int    // how many of the next answers are lost
 	commits int    // how many of the next commits lose their connection
-	begun   int    // transactions
 	refuse  error  // of the next write, which is not executed
 	reads   int    // how many of the next results break off
 	before  func() // called before the next write; nil for nothing
@@ -66,7 +65,6 @@ func (c losingConn) QueryContext(ctx context.Context, text string, args []driver
 
 func (c losingConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
 	tx, err := c.Conn.(driver.ConnBeginTx).BeginTx(ctx, opts)
-	c.begun++
 	return losingTx{tx, c.losing}, err
 }
 
@@ -204,20 +202,6 @@ func TestGuard_lostAnswer(t *testing.T) {
 			t.Errorf("%+v, %v", summary, err)
 		}
 		check(t, g.ResolveAll(t.Context(), all))
-	})
-}
-
-// A transaction whose COMMIT has no answer is not repeated: the findings may have been recorded.
-func TestGuard_ResolveAll_lostCommit(t *testing.T) {
-	inServers(t, func(t *testing.T, w testDB) {
-		w.guard(t)
-		g, losing := w.losing(t)
-		shown := gateway.Finding{Exists: true, By: "anna", Invoice: []byte(`{"id":"i-1"}`)}
-		losing.commits = 1
-		wantError(t, g.ResolveAll(t.Context(), []Resolution{{g.unknown(t, order)[0], shown}}), io.ErrUnexpectedEOF)
-		if o := g.order(t, order); losing.begun != 1 || o.State != gateway.OrderCreated || string(o.Record.Invoice) != `{"id":"i-1"}` {
-			t.Errorf("%d transactions, %+v", losing.begun, o)
-		}
 	})
 }
 
