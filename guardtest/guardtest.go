@@ -46,7 +46,7 @@ func Run(t *testing.T, g Guard) {
 	}
 	all := slices.Concat(rulesOf(stepRules), rules)
 	if _, ok := g.New(t).(keeper); ok {
-		all = slices.Concat(all, rulesOf(peopleSteps), people)
+		all = slices.Concat(all, rulesOf(peopleSteps))
 	}
 	for _, r := range all {
 		t.Run(r.name, func(t *testing.T) { r.check(newStore(t, g)) })

@@ -125,11 +125,6 @@ var rules = []rule{
 	{"processes that are killed double and forget no order", race},
 }
 
-// people are further rules of the guards that have the methods of a keeper.
-var people = []rule{
-	{"if calls and two people who forget an order come at once, one call gets the lease, and one person has forgotten it", forgetsAtOnce},
-}
-
 // distinct creates orders that are easily taken for each other, each a merchant, ~ and an orderId.
 func distinct(s *store) {
 	long := strings.Repeat("m", 255)
@@ -167,25 +162,6 @@ func onlyOne(s *store, guards ...gateway.OrderGuard) {
 		})
 		if granted != 1 {
 			s.Fatalf("%d calls got the lease", granted)
-		}
-	}
-}
-
-func forgetsAtOnce(s *store) {
-	for round := range 5 {
-		o, forgot := orderOf(fmt.Sprint("A-", round)), [2]error{}
-		s.end(s.acquire(o), "success", "a")
-		read := s.status(o)
-		granted := atOnce(6, func(i int) bool {
-			if i < len(forgot) {
-				forgot[i] = s.first.(keeper).Forget(context.Background(), read)
-				return false
-			}
-			lease, err := s.first.Begin(context.Background(), o)
-			return err == nil && lease.State == gateway.OrderFree
-		})
-		if (forgot[0] == nil) == (forgot[1] == nil) || granted > 1 || granted == 1 && s.status(o).State != gateway.OrderInFlight {
-			s.Errorf("%d leases, Forget returns %v and %v", granted, forgot[0], forgot[1])
 		}
 	}
 }
