@@ -218,8 +218,8 @@ func TestClient_sendsNothing(t *testing.T) {
 	})
 }
 
-// If a caller's transport does what no correct one does, the client reports what is certain about an
-// invoice, and gives out nothing more of its body afterwards.
+// If a caller's transport breaks its contract, the client reports the truth about an invoice, and gives out nothing more
+// of its body afterwards.
 // I-123
 func TestClient_IncorrectTransports(t *testing.T) {
 	t.Parallel()

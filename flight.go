@@ -283,8 +283,8 @@ func (f *flight) leftOrCut() (left, cut bool) {
 	return f.isLeft, f.isCut
 }
 
-// reach notes how far the flight has come. One that has landed tells the calls that wait, and one that is over makes
-// room for another of the order.
+// reach notes how far the flight has come. When the flight has landed, the calls that wait get its result. When it is
+// over, another flight of the order may begin.
 func (f *flight) reach(stage stage) {
 	f.flights.mu.Lock()
 	defer f.flights.mu.Unlock()

@@ -274,7 +274,7 @@ func answers(w http.ResponseWriter, r *http.Request, connection int32) {
 	}
 }
 
-// ask makes one attempt, of which the server answers so.
+// ask makes one attempt, and the path tells the server how to answer.
 func ask(t *testing.T, pools *attempt.Pools, method, what string) (*http.Response, *attempt.Result, *attempt.Error) {
 	return send(newTransport(pools), newRequest(t, t.Context(), method, "https://gateway.test/"+what))
 }
