@@ -9,7 +9,6 @@ require (
 	github.com/getkin/kin-openapi v0.152.0
 	github.com/shopspring/decimal v1.6.0
 	github.com/stretchr/testify v1.12.1
-	go.uber.org/goleak v1.3.0
 	golang.org/x/net v0.62.0
 	pgregory.net/rapid v1.3.0
 )

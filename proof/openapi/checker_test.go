@@ -18,15 +18,15 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/getkin/kin-openapi/routers/gorillamux"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/gatewaytest"
 	"github.com/cryptogw/gateway/internal/testing/documented/everycall"
+	"github.com/cryptogw/gateway/internal/testing/leak"
 )
 
 // TestMain fails when the tests leave a goroutine behind.
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leak.Main(m) }
 
 // A checker is middleware in front of a gateway that validates requests and responses by the document, with
 // kin-openapi.

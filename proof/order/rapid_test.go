@@ -17,11 +17,11 @@ import (
 
 	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/assert"
-	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/internal/testing/invariant"
+	"github.com/cryptogw/gateway/internal/testing/leak"
 	"github.com/cryptogw/gateway/proof/internal/call"
 )
 
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	_ = flag.Set("rapid.nofailfile", "true")
 	flag.Parse()
 	log.SetOutput(io.Discard) // what net/http logs about the faults
-	goleak.VerifyTestMain(m)
+	leak.Main(m)
 }
 
 // A step is a click of a buyer: the merchant calls, and calls again as long as that is safe.
