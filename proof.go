@@ -237,8 +237,14 @@ var (
 	noWords  = [...]string{"false", "no", "error", "fail", "failed", "failure", "rejected", "declined", "denied"}
 )
 
+// maxWord is how long a word is in JSON, in bytes: a long text is not copied to be compared.
+const maxWord = 128
+
 // claimOfWord reads a boolean, or a word that stands for one. With digits, 1 and 0 do so too.
 func claimOfWord(n doc.Node, digits bool) claim {
+	if len(n.Raw()) > maxWord {
+		return noClaim
+	}
 	switch kind, word := n.Kind(), strings.ToLower(n.Scalar()); {
 	case kind == 't', digits && word == "1", slices.Contains(yesWords[:], word):
 		return succeeded
