@@ -65,14 +65,30 @@ func (c *call) asksElsewhere(resp *http.Response) (base string, isElsewhere bool
 // mayHaveInvoice reports whether the body of an error response may have an invoice, or contradicts its status. The
 // declared message comes from [WithSuccessMessage], or is empty.
 func (e envelope) mayHaveInvoice(text []byte, declared, orderID string) bool {
-	d := doubts{declared: declared, orderID: orderID}
-	return e.isTwice || hasMessage(text, declared) || d.about(e.body, place{})
+	d := doubts{orderID: orderID}
+	return e.isTwice || hasMessage(e.body, text, declared) || d.about(e.body, place{})
 }
 
-// doubts find what makes an error response doubtful.
+// hasMessage reports whether a response has the message of a success in its bytes, or in a text once unquoted. A declared
+// message may be too short to be looked for there: it is one only as a whole text then.
+func hasMessage(body doc.Node, text []byte, declared string) bool {
+	const distinct = 16 // bytes
+	has := func(message string) bool { return bytes.Contains(text, []byte(message)) }
+	if has(successMessage) || len(declared) >= distinct && has(declared) {
+		return true
+	}
+	for n := range body.All() {
+		if n.Contains(successMessage) || declared != "" && n.Is(declared) {
+			return true
+		}
+	}
+	return false
+}
+
+// doubts find what else makes an error response doubtful.
 type doubts struct {
-	declared, orderID string
-	texts             int // how many texts were read as JSON
+	orderID string
+	texts   int // how many texts were read as JSON
 }
 
 // maxTexts is how many texts of an error response are read as JSON; one with more is doubtful.
@@ -85,8 +101,6 @@ func (d *doubts) about(n doc.Node, in place) bool {
 	switch claimed := claimOf(own, n); {
 	case claimed == succeeded, claimed == conflicted:
 		return true
-	case !in.isInText && (n.Contains(successMessage) || d.declared != "" && n.Is(d.declared)):
-		return true
 	case name == "object" && isPayment(strings.ToLower(n.Text())):
 		return true
 	case d.isOfInvoice(n, name, in), d.aboutJSON(n, name):
@@ -94,8 +108,9 @@ func (d *doubts) about(n doc.Node, in place) bool {
 	case own == "" && n.Kind() == '[':
 		name = "items" // nobody names the cells of a table, and what a body is a list of
 	}
-	inside := placeOf(n, name)
-	inside.isInText = in.isInText
+	inside := place{
+		name: name, isError: !n.Member(errorNames...).IsZero(), isInput: !n.Member(inputNames...).IsZero(),
+	}
 	for part := range n.Parts() {
 		if d.about(part, inside) {
 			return true
@@ -115,7 +130,7 @@ func (d *doubts) aboutJSON(n doc.Node, name string) bool {
 	}
 	var inner doc.Doc
 	_ = inner.Parse([]byte(text), n.Keys(), doc.MaxUndocumented, jsontext.AllowDuplicateNames(true)) // it may be cut
-	return d.about(inner.Root(), place{name: name, isInText: true})
+	return d.about(inner.Root(), place{name: name})
 }
 
 // isOfInvoice reports whether a value may be of an invoice, by its name and place, or repeats the order's identifier in
@@ -124,14 +139,14 @@ func (d *doubts) isOfInvoice(n doc.Node, name string, in place) bool {
 	text, what := n.Scalar(), meaningOf(name, in.name)
 	switch {
 	case endpoint.SameID(text, d.orderID):
-		return in.isRecord && !in.isInput
+		return isRecord(in.name) && !in.isInput
 	case !canIdentify(n, d.orderID):
 		return false
 	case what == ofInvoice:
 		return true
 	case in.isInput:
 		return false
-	case in.isRecord && what > ofOther, isRecord(name) && isIdentifier(text):
+	case isRecord(in.name) && what > ofOther, isRecord(name) && isIdentifier(text):
 		return true
 	case n.Kind() == '0' && (name == "invoice" || name == "payment"): // its number
 		return true
@@ -142,24 +157,9 @@ func (d *doubts) isOfInvoice(n doc.Node, name string, in place) bool {
 
 // A place is an object or array in an error response.
 type place struct {
-	name     string // its plain name
-	isRecord bool   // it may be an invoice by its name
-	isError  bool   // it describes an error
-	isInput  bool   // it describes the part of the request that is in error
-	isInText bool   // it is JSON in a text, where a message would be escaped twice
-}
-
-func placeOf(n doc.Node, name string) place {
-	isError, isInput := !n.Member(errorNames...).IsZero(), !n.Member(inputNames...).IsZero()
-	return place{name: name, isRecord: isRecord(name), isError: isError, isInput: isInput}
-}
-
-// hasMessage reports whether the bytes of a response have the message of a success, wherever it is. A declared message
-// may be too short to be looked for there.
-func hasMessage(text []byte, declared string) bool {
-	const distinct = 16 // bytes
-	has := func(message string) bool { return bytes.Contains(text, []byte(message)) }
-	return has(successMessage) || len(declared) >= distinct && has(declared)
+	name    string // its plain name
+	isError bool   // it describes an error
+	isInput bool   // it describes the part of the request that is in error
 }
 
 // A claim is what a member says of the request.
