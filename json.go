@@ -17,8 +17,7 @@ func (e *APIError) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*plain)(e))
 }
 
-// MarshalJSON writes Duration in nanoseconds, and a Header in UTF-8. Do not embed a Response in a struct that is
-// encoded: its MarshalJSON would hide the other fields.
+// MarshalJSON writes Duration in nanoseconds, and a Header in UTF-8. It hides the other fields of a struct around it.
 func (r *Response) MarshalJSON() ([]byte, error) {
 	type plain Response
 	return json.Marshal((*plain)(r))
@@ -30,8 +29,7 @@ func (r *Response) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*plain)(r))
 }
 
-// MarshalJSON writes Duration in nanoseconds, and no errors. Do not embed a Call in a struct that is encoded: its
-// MarshalJSON would hide the other fields.
+// MarshalJSON writes Duration in nanoseconds, and no errors. It hides the other fields of a struct around it.
 func (c *Call) MarshalJSON() ([]byte, error) {
 	type plain Call
 	return json.Marshal((*plain)(c))
@@ -43,8 +41,7 @@ func (c *Call) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*plain)(c))
 }
 
-// MarshalJSON writes Wait and Duration in nanoseconds, and no error. Do not embed an Attempt in a struct that is
-// encoded: its MarshalJSON would hide the other fields.
+// MarshalJSON writes Wait and Duration in nanoseconds, and no error. It hides the other fields of a struct around it.
 func (a *Attempt) MarshalJSON() ([]byte, error) {
 	type plain Attempt
 	return json.Marshal((*plain)(a))
@@ -56,8 +53,7 @@ func (a *Attempt) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*plain)(a))
 }
 
-// MarshalJSON writes Margin in nanoseconds. Do not embed a Finding in a struct that is encoded: its MarshalJSON would
-// hide the other fields.
+// MarshalJSON writes Margin in nanoseconds. It hides the other fields of a struct around it.
 func (f *Finding) MarshalJSON() ([]byte, error) {
 	type plain Finding
 	return json.Marshal((*plain)(f))
@@ -69,8 +65,7 @@ func (f *Finding) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*plain)(f))
 }
 
-// MarshalJSON writes the durations in nanoseconds. Do not embed a RetryPolicy in a struct that is encoded: its
-// MarshalJSON would hide the other fields.
+// MarshalJSON writes the durations in nanoseconds. It hides the other fields of a struct around it.
 func (p *RetryPolicy) MarshalJSON() ([]byte, error) {
 	type plain RetryPolicy
 	return json.Marshal((*plain)(p))
@@ -82,8 +77,7 @@ func (p *RetryPolicy) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*plain)(p))
 }
 
-// MarshalJSON writes the intervals in nanoseconds, and no Changed. Do not embed a WaitOptions in a struct that is
-// encoded: its MarshalJSON would hide the other fields.
+// MarshalJSON writes the intervals in nanoseconds, and no Changed. It hides the other fields of a struct around it.
 func (o *WaitOptions) MarshalJSON() ([]byte, error) {
 	type plain WaitOptions
 	return json.Marshal((*plain)(o))
