@@ -100,7 +100,8 @@ func TestClient_CreateInvoice_names(t *testing.T) {
 		{200, `{"message":"Operation was successful.","NAME":false,"result":{"id":"7"}}`, unknown, `
 			success ok is_success status state type`},
 		{201, `{"message":"x","result":{"id":"x7","status":"NAME"}}`, unknown, "failed rejected declined denied"},
-		{201, `{"message":"x","result":{"address":"x7","NAME":404}}`, unknown, "status statusCode httpStatus http_status_code code"},
+		{201, `{"message":"x","result":{"address":"x7","NAME":404}}`, unknown, `
+			status statusCode httpStatus http_status_code code`},
 		{201, `{"message":"x","result":{"address":"x7","status":NAME}}`, unknown, "400 499 500 409"},
 		{201, `{"message":"x","result":{"address":"x7","status":NAME}}`, succeeded, "200 399 600"},
 		{201, `{"message":"x","error":"NAME","result":{"id":"x7"}}`, succeeded, "ok SUCCESS none null 0000"},

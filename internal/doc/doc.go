@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -223,23 +222,6 @@ func (d *Doc) clean(pointer jsontext.Pointer) string {
 		}
 	}
 	return redact.Truncate(string(clean), maxPointer)
-}
-
-// shown returns a value as an [Error] has it. For null its kind says enough.
-func shown(raw jsontext.Value, keys redact.Redactor) string {
-	const most, end = maxValue + utf8.UTFMax, `…"`
-	switch raw.Kind() {
-	case '"':
-		quoted, _ := jsontext.AppendQuote(nil, redact.Truncate(string(keys.Snippet(unquote(raw), most)), most))
-		if len(quoted) <= maxValue {
-			return string(quoted)
-		}
-		return redact.Truncate(string(quoted), maxValue-len(end)) + end
-	case '0', 't', 'f':
-		return redact.Truncate(string(keys.Snippet(raw, most)), maxValue)
-	default:
-		return ""
-	}
 }
 
 // unquote returns the characters of a valid JSON string, mostly a part of it.

@@ -208,6 +208,23 @@ func (n Node) Amount() (decimal.Decimal, error) {
 	}
 }
 
+// shown returns the value as an [Error] has it. For null its kind says enough.
+func (n Node) shown() string {
+	const end = `…"`
+	switch n.Kind() {
+	case '"':
+		quoted, _ := jsontext.AppendQuote(nil, n.Beginning(maxValue))
+		if len(quoted) <= maxValue {
+			return string(quoted)
+		}
+		return redact.Truncate(string(quoted), maxValue-len(end)) + end
+	case '0', 't', 'f':
+		return string(n.doc.keys.Snippet(n.Raw(), maxValue))
+	default:
+		return ""
+	}
+}
+
 // Errorf returns an error about the value.
 func (n Node) Errorf(format string, args ...any) *Error {
 	return (&fault{at: n, err: fmt.Errorf(format, args...)}).located()
@@ -267,7 +284,7 @@ func (f *fault) path(indices bool) string {
 }
 
 func (f *fault) located() *Error {
-	return &Error{Pointer: f.path(true), Value: shown(f.at.Raw(), f.at.doc.keys), Err: f.err}
+	return &Error{Pointer: f.path(true), Value: f.at.shown(), Err: f.err}
 }
 
 func (n Node) fault(err error) *fault { return &fault{at: n, err: err} }
