@@ -207,6 +207,7 @@ func TestNode(t *testing.T) {
 	}{
 		{root.Member("b"), true, true, true, "x"},
 		{root.Member("s"), false, false, false, "2"},
+		{root.Member("a"), false, false, false, ""},
 		{e, false, false, false, ""},
 		{parsed(t, `["\u0078\u00e9"]`).Only(), false, false, true, "x"},
 	} {

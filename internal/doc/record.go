@@ -236,9 +236,9 @@ func (m *member) lack(from *reading, n Node, into reflect.Value) *fault {
 	}
 	if isNeedless {
 		from.missing = append(from.missing, m.path)
-	}
-	if isNeedless && m.off != nil {
-		into.FieldByIndex(m.off).SetBool(false)
+		if m.off != nil {
+			into.FieldByIndex(m.off).SetBool(false)
+		}
 	}
 	return nil
 }

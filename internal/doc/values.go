@@ -45,7 +45,7 @@ func readNonEmpty(from *reading, n Node, into reflect.Value) *fault {
 
 // readID reads an identifier: a string that is not empty and equals the requested one.
 func readID(from *reading, n Node, into reflect.Value) *fault {
-	if from.id != "" && n.Kind() == '"' && string(unquote(n.Raw())) == from.id {
+	if from.id != "" && n.Is(from.id) { // without a copy of it
 		into.SetString(from.id)
 		return nil
 	}
