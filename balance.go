@@ -115,13 +115,7 @@ func (c *Client) Balance(ctx context.Context, q BalanceQuery, opts ...CallOption
 // amount, it must return an error: without that amount the total of the coin would be wrong. It also receives
 // one page of a paginated balance, and must return an error if it needs the others.
 func WithBalanceDecoder(decode func(result json.RawMessage) ([]BalanceAmount, error)) Option {
-	return func(cfg *config) error {
-		if decode == nil {
-			return badOption("WithBalanceDecoder", "must not be nil")
-		}
-		cfg.decodeBalance = decode
-		return nil
-	}
+	return notNil("WithBalanceDecoder", decode == nil, func(cfg *config) { cfg.decodeBalance = decode })
 }
 
 // read reads a balance with the function of [WithBalanceDecoder], or in one of the three forms.

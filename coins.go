@@ -146,13 +146,7 @@ func (c *Client) CoinNetworksOf(ctx context.Context, coinSymbol string, opts ...
 // returns exactly one pair for a lookup of one. Its error or panic is wrapped in a [*DecodeError]. A pair without a
 // symbol, and an amount that a response cannot hold, are errors too. The function lists in Missing what it leaves zero.
 func WithCoinNetworkDecoder(decode func(body json.RawMessage) ([]CoinNetwork, error)) Option {
-	return func(cfg *config) error {
-		if decode == nil {
-			return badOption("WithCoinNetworkDecoder", "must not be nil")
-		}
-		cfg.decodePairs = decode
-		return nil
-	}
+	return notNil("WithCoinNetworkDecoder", decode == nil, func(cfg *config) { cfg.decodePairs = decode })
 }
 
 // A pairWanted is what a lookup asks for; empty fields allow any value.

@@ -182,13 +182,7 @@ func plainText(n doc.Node) string {
 // If the invoice is proved otherwise, or Replayed, an error of the function does not fail the call: it is in
 // [Invoice].DetailsErr, and is logged as a warning.
 func WithInvoiceDecoder(decode func(body json.RawMessage) (InvoiceDetails, error)) Option {
-	return func(cfg *config) error {
-		if decode == nil {
-			return badOption("WithInvoiceDecoder", "must not be nil")
-		}
-		cfg.decodeInvoice = decode
-		return nil
-	}
+	return notNil("WithInvoiceDecoder", decode == nil, func(cfg *config) { cfg.decodeInvoice = decode })
 }
 
 // isMended reports whether a text has lost a character, which the client or the service has read as U+FFFD: it is no

@@ -115,13 +115,7 @@ func WithObserver(o Observer) Option {
 // Without this option, [slog.Default] receives the warnings and errors, except those about retried attempts. A logger
 // with [slog.DiscardHandler] silences them.
 func WithLogger(logger *slog.Logger) Option {
-	return func(cfg *config) error {
-		if logger == nil {
-			return badOption("WithLogger", "must not be nil")
-		}
-		cfg.logger = logger
-		return nil
-	}
+	return notNil("WithLogger", logger == nil, func(cfg *config) { cfg.logger = logger })
 }
 
 type callKey struct{}

@@ -67,6 +67,17 @@ func badOption(name, reason string) error {
 	return &ArgumentError{Operation: "new", Name: name, Reason: reason}
 }
 
+// notNil returns an option that sets its argument, which must not be nil.
+func notNil(name string, isNil bool, set func(*config)) Option {
+	return func(cfg *config) error {
+		if isNil {
+			return badOption(name, "must not be nil")
+		}
+		set(cfg)
+		return nil
+	}
+}
+
 // WithHTTPClient sends requests through the Transport of client. Its Timeout, if it is above zero, limits one attempt
 // of a read, unless [WithRetry] does, and is a deadline of each call of [Client.CreateInvoice], as if its context had
 // it. Its Jar and CheckRedirect are ignored: redirects are never followed.
@@ -114,13 +125,7 @@ func WithHTTPClient(client *http.Client) Option {
 // ends. Next refuses to send an invoice again, unless it found no connection or was answered with 401 or 407.
 // If the RoundTripper reads the body of an invoice and then fails to send it, the outcome is [OutcomeUnknown].
 func WithMiddleware(wrap func(next http.RoundTripper) http.RoundTripper) Option {
-	return func(cfg *config) error {
-		if wrap == nil {
-			return badOption("WithMiddleware", "must not be nil")
-		}
-		cfg.middleware = append(cfg.middleware, wrap)
-		return nil
-	}
+	return notNil("WithMiddleware", wrap == nil, func(cfg *config) { cfg.middleware = append(cfg.middleware, wrap) })
 }
 
 // WithRetry sets the retry policy. The zero policy is the default policy.
@@ -239,13 +244,7 @@ func WithAPIKeyOnPublicCalls() Option {
 // the merchant of [WithMerchant], so that the key and the order belong to the same merchant. An error of source
 // ends the call with a [*TransportError] that wraps it. An empty key counts as missing.
 func WithAPIKeySource(source func(context.Context) (string, error)) Option {
-	return func(cfg *config) error {
-		if source == nil {
-			return badOption("WithAPIKeySource", "must not be nil")
-		}
-		cfg.keySource = source
-		return nil
-	}
+	return notNil("WithAPIKeySource", source == nil, func(cfg *config) { cfg.keySource = source })
 }
 
 // WithoutAPIKey makes a client without a key of its own, for calls that need none and for calls with

@@ -91,13 +91,7 @@ func (c *Client) ExchangeRates(ctx context.Context, opts ...CallOption) (*Exchan
 // in a [*DecodeError]. A symbol that is empty or returned twice, and an amount that a response cannot hold,
 // are errors too. Read prices into decimal.NullDecimal: in a decimal.Decimal, a missing price is zero.
 func WithRatesDecoder(decode func(result json.RawMessage) ([]Rate, error)) Option {
-	return func(cfg *config) error {
-		if decode == nil {
-			return badOption("WithRatesDecoder", "must not be nil")
-		}
-		cfg.decodeRates = decode
-		return nil
-	}
+	return notNil("WithRatesDecoder", decode == nil, func(cfg *config) { cfg.decodeRates = decode })
 }
 
 // readRates reads rates with the function of [WithRatesDecoder], or in one of the two forms.
