@@ -115,6 +115,7 @@ func TestClient_Balance_nearMisses(t *testing.T) {
 		{"amounts by symbol in another object", none, `{"data":{"USDT":"5"}}`, "/result/data", other},
 		{"records by symbol", none, `{"USDT":{"available":"250.75"},"BTC":{"balance":"0.5"}}`, "/result/USDT", other},
 		{"amounts by symbol in lower case, which can be anything", none, `{"btc":"0.5","usdt":"1"}`, "/result/btc", other},
+		{"amounts by number", none, `{"7":"5"}`, "/result/7", other},
 		{"a time beside amounts by symbol", none, `{"BTC":1,"updatedAt":1700000000}`, "/result/updatedAt", other},
 		{"an amount beside amounts by symbol", none, `{"BTC":"1","USDT":"2","balance":"3"}`, "/result/balance", other},
 		{"an amount beside amounts by symbol, for a coin", coin, `{"BTC":"1","USDT":"2","balance":"3"}`, "/result", noCoin},

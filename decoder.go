@@ -63,8 +63,5 @@ func decodeBy[T any](decode func(json.RawMessage) (T, error), raw json.RawMessag
 
 // withAdvice adds advice to an error.
 func withAdvice(wrong *doc.Error, advice string) *doc.Error {
-	if wrong == nil {
-		return nil
-	}
 	return &doc.Error{Pointer: wrong.Pointer, Value: wrong.Value, Err: fmt.Errorf("%w; %s", wrong.Err, advice)}
 }

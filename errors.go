@@ -268,7 +268,7 @@ func (e *TransportError) Error() string {
 	if e.LastStatus != 0 {
 		text += fmt.Sprintf("; last status %d", e.LastStatus)
 	}
-	if e.Operation == OpCreateInvoice && e.Outcome == OutcomeNotSent {
+	if e.Outcome == OutcomeNotSent {
 		text += "; nothing was sent"
 	}
 	return text + attemptsText(e.Attempts, e.note)

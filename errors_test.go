@@ -115,6 +115,7 @@ func TestErrors(t *testing.T) {
 	read("a success without a result", statusTrip(201, refused("Operation was successful.")),
 		`201: "Operation was successful.", but without a result`, false)
 	read("a response that cannot be decoded", statusTrip(200, "<html>"), "200: response not understood: ", false)
+	read("a response without a body", statusTrip(200, ""), "200: response not understood: the body is empty: empty body", false)
 	read("another withdrawal", statusTrip(201, mismatch),
 		`201: response not understood: /result/withdrawRequestId: "another" is another record than the requested one: `, false,
 		gateway.ErrResponseMismatch)
