@@ -360,12 +360,19 @@ func (f *flight) await(o *order) (landing, error) {
 // the order is unknown anyway, and only a success says more.
 func (f *flight) recordLater(o *order, r OrderRecord) {
 	isLate := func() bool { return r.Outcome != OutcomeSucceeded && attempt.HasPassed(o.expires) }
-	if isLate() || !f.flights.enterRecorder() {
+	if isLate() {
+		return
+	}
+	select {
+	case f.flights.recorders <- struct{}{}:
+	default:
 		return
 	}
 	f.isRecording = true
+	f.flights.enter()
 	go func() {
-		defer f.flights.exitRecorder()
+		defer f.flights.exit()
+		defer func() { <-f.flights.recorders }()
 		defer f.reach(over)
 		defer func() {
 			if value := recover(); value != nil {
@@ -393,24 +400,25 @@ type flights struct {
 	mu         sync.Mutex
 	all        map[orderKey]*flight
 	busy       int           // calls and goroutines
-	isClosed   bool          // by Shutdown
 	none       chan struct{} // closed when none is busy; nil while Shutdown does not wait
 	unattended int           // flights that send without a caller
-	recorders  int           // flights that record in the background
 
-	recording chan struct{} // holds a value for each turn of a recorder to call the guard
-	closing   chan struct{} // closed by Shutdown
-	stopped   chan struct{} // closed when Shutdown does not wait any longer
-	stop      func()
+	recorders chan struct{}   // holds a value for each flight that records in the background
+	recording chan struct{}   // holds a value for each turn of a recorder to call the guard
+	closing   context.Context // ends by Shutdown
+	shut      context.CancelFunc
+	stopped   context.Context // ends when Shutdown does not wait any longer
+	stop      context.CancelFunc
 }
 
 func newFlights() *flights {
-	stopped := make(chan struct{})
-	return &flights{
+	fs := &flights{
 		all:       map[orderKey]*flight{},
-		recording: make(chan struct{}, maxRecording),
-		closing:   make(chan struct{}), stopped: stopped, stop: sync.OnceFunc(func() { close(stopped) }),
+		recorders: make(chan struct{}, maxRecorders), recording: make(chan struct{}, maxRecording),
 	}
+	fs.closing, fs.shut = context.WithCancel(context.Background())
+	fs.stopped, fs.stop = context.WithCancel(context.Background())
+	return fs
 }
 
 // enter counts a call or a goroutine: Shutdown waits for it.
@@ -423,48 +431,36 @@ func (fs *flights) enter() {
 func (fs *flights) exit() {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	if fs.busy--; fs.busy == 0 && fs.none != nil {
+	fs.busy--
+	fs.tellNone()
+}
+
+// tellNone ends the wait of Shutdown if no call and no goroutine is busy. It is called with the lock.
+func (fs *flights) tellNone() {
+	if fs.busy == 0 && fs.none != nil {
 		close(fs.none)
 		fs.none = nil
 	}
-}
-
-func (fs *flights) enterRecorder() bool {
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	if fs.recorders == maxRecorders {
-		return false
-	}
-	fs.recorders++
-	fs.busy++
-	return true
-}
-
-func (fs *flights) exitRecorder() {
-	fs.mu.Lock()
-	fs.recorders--
-	fs.mu.Unlock()
-	fs.exit()
 }
 
 // awaitTurn pauses, and then waits for the turn of a recorder to call the guard: a few may at a time, so that a guard
 // that recovers is not overrun. A Shutdown ends the pause at once, and makes the next ones short. AwaitTurn reports
 // false, without a turn, if Shutdown does not wait any longer.
 func (fs *flights) awaitTurn(pause time.Duration) bool {
-	closing := fs.closing
+	closing := fs.closing.Done()
 	if fs.closed() {
 		pause, closing = leastPause, nil
 	}
 	select {
 	case <-time.After(pause):
 	case <-closing:
-	case <-fs.stopped:
+	case <-fs.stopped.Done():
 		return false
 	}
 	select {
 	case fs.recording <- struct{}{}:
 		return true
-	case <-fs.stopped:
+	case <-fs.stopped.Done():
 		return false
 	}
 }
@@ -475,29 +471,18 @@ func (fs *flights) takeTurn(end func() error) error {
 	return end()
 }
 
-func (fs *flights) closed() bool {
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	return fs.isClosed
-}
+func (fs *flights) closed() bool { return fs.closing.Err() != nil }
 
 // close ends sending. It returns a channel that is closed once no call and no goroutine is busy.
 func (fs *flights) close() <-chan struct{} {
+	fs.shut()
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	if !fs.isClosed {
-		close(fs.closing)
+	if fs.none == nil {
+		fs.none = make(chan struct{})
 	}
-	fs.isClosed = true
 	none := fs.none
-	if none == nil {
-		none = make(chan struct{})
-	}
-	if fs.busy == 0 {
-		close(none)
-	} else {
-		fs.none = none
-	}
+	fs.tellNone()
 	return none
 }
 
