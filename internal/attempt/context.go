@@ -18,7 +18,7 @@ func (detached) Err() error            { return nil }
 // the deadline of the caller's context. With Begin, whoever sets it decides when the context ends.
 func (a *attempt) callerEnded(ctx, caller context.Context) {
 	why := context.Cause(caller)
-	if !a.body.Seal() && a.body.begin == nil && errors.Is(caller.Err(), context.Canceled) {
+	if !a.body.Seal() && a.body.template.Begin == nil && errors.Is(caller.Err(), context.Canceled) {
 		deadline, bounded := caller.Deadline()
 		if !bounded {
 			return

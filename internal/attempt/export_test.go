@@ -1,21 +1,22 @@
 package attempt
 
 import (
+	"context"
 	"net/http"
 	"time"
 )
 
 // NewBody returns a body that reads text and has not expired before a time; zero for never.
 func NewBody(text []byte, expires time.Time) *Body {
-	b := &Body{expires: expires}
-	b.text.Reset(text)
+	b := new(Body)
+	b.load(&Template{Bytes: text, Expires: expires}, context.Background())
 	return b
 }
 
 // BodyThatBegins returns a body that reads text once begin allows it.
 func BodyThatBegins(text []byte, begin func() bool) *Body {
-	b := &Body{begin: begin}
-	b.text.Reset(text)
+	b := new(Body)
+	b.load(&Template{Bytes: text, Begin: begin}, context.Background())
 	return b
 }
 

@@ -58,9 +58,8 @@ var errSealed = errors.New("gateway: the attempt is over")
 // it was read. What was never read was never sent, whatever an error reports, and once
 // sealed it never will be.
 type Body struct {
-	expires time.Time       // no reading begins after this; zero for never
-	caller  context.Context // no reading begins after it has ended; nil for none
-	begin   func() bool     // decides whether reading begins; nil for always
+	template *Template
+	caller   context.Context // no reading begins after it has ended
 
 	mu    sync.Mutex
 	state state
@@ -69,7 +68,7 @@ type Body struct {
 
 // load gives a fresh Body the text of an attempt for a caller.
 func (b *Body) load(t *Template, caller context.Context) {
-	b.expires, b.caller, b.begin = t.Expires, caller, t.Begin
+	b.template, b.caller = t, caller
 	b.text.Reset(t.Bytes)
 }
 
@@ -90,7 +89,8 @@ func (b *Body) Read(p []byte) (int, error) {
 }
 
 func (b *Body) mayBegin() bool {
-	return !HasPassed(b.expires) && (b.caller == nil || b.caller.Err() == nil) && (b.begin == nil || b.begin())
+	t := b.template
+	return !HasPassed(t.Expires) && b.caller.Err() == nil && (t.Begin == nil || t.Begin())
 }
 
 // Close does nothing: closing is not reading.
