@@ -101,6 +101,9 @@ func (g *MemoryGuard) End(_ context.Context, o Order, r OrderRecord) (OrderRecor
 	r.Request = r.Request.clone()
 	end := orders.EndOf(o.Gateway, attempt, r)
 	row, _ := m.row.End(end, now)
+	if n := len(row.Open); n > maxOpen {
+		row.Open = slices.Delete(slices.Clone(row.Open), 1, n-maxOpen+1)
+	}
 	g.keep(m, row)
 	g.trim(m)
 	return orders.Ended(&m.row, end, now), nil
@@ -188,9 +191,6 @@ func (g *MemoryGuard) unlist(m *memoryOrder) {
 // forgets the oldest. If there are too many texts, the oldest orders lose theirs, and then the newest record loses its
 // body.
 func (g *MemoryGuard) trim(m *memoryOrder) {
-	if n := len(m.row.Open); n > maxOpen {
-		g.keepOpen(m, slices.Delete(slices.Clone(m.row.Open), 1, n-maxOpen+1))
-	}
 	if len(g.settled) > cmp.Or(g.Remember, defaultRemember) {
 		g.keep(g.settled[0], orders.Row[OrderRecord]{})
 	}
@@ -199,17 +199,11 @@ func (g *MemoryGuard) trim(m *memoryOrder) {
 		g.keep(oldest, withoutTexts(oldest.row))
 	}
 	if last := len(m.row.Open) - 1; last >= 0 && g.kept > maxGuardMemory {
-		open := slices.Clone(m.row.Open)
-		open[last].Record.Body = nil
-		g.keepOpen(m, open)
+		row := m.row
+		row.Open = slices.Clone(row.Open)
+		row.Open[last].Record.Body = nil
+		g.keep(m, row)
 	}
-}
-
-// keepOpen replaces the attempts of unknown outcome of an order.
-func (g *MemoryGuard) keepOpen(m *memoryOrder, open []orders.Attempt[OrderRecord]) {
-	row := m.row
-	row.Open = open
-	g.keep(m, row)
 }
 
 const strippedCause = "the guard in memory has dropped the text of the invoice: it keeps the texts of the last 64 MiB"
