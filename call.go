@@ -385,7 +385,9 @@ func (c *call) afterAttempt(_ context.Context, resp *http.Response, err error) (
 		c.client.retrier.Succeeded(c.attempts, c.next)
 		c.next = attempt.Next{}
 	} else {
-		c.noteUnknown()
+		if c.write != nil && c.failure.decided().outcome == OutcomeUnknown && c.unknownSince.IsZero() {
+			c.unknownSince = c.begun // no later attempt proves anything about this one
+		}
 		c.next = c.whatFollows()
 		annotate(c.failure, c.next.Note)
 	}
@@ -403,14 +405,6 @@ func (c *call) followContext() {
 // waitBeforeNext returns the wait that afterAttempt has chosen: the backoff of go-retryablehttp.
 func (c *call) waitBeforeNext(time.Duration, time.Duration, int, *http.Response) time.Duration {
 	return c.next.Wait
-}
-
-// noteUnknown remembers the first attempt of a write whose outcome is unknown: no later attempt proves anything about
-// that one.
-func (c *call) noteUnknown() {
-	if c.write != nil && c.failure.decided().outcome == OutcomeUnknown && c.unknownSince.IsZero() {
-		c.unknownSince = c.begun
-	}
 }
 
 // whatFollows decides whether another attempt follows the failed one, and when.

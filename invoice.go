@@ -291,12 +291,6 @@ func (o *order) mayBeIn(e envelope, text []byte) bool {
 
 var errNoDetails = errors.New("it returned no ID, Address or PaymentURL")
 
-// decodeInto calls the function of [WithInvoiceDecoder] for an invoice that the guard has.
-func (o *order) decodeInto(invoice *Invoice) {
-	invoice.Details, invoice.DetailsErr = o.decodeInvoice(invoice.Raw)
-	o.ended.DetailsErr = invoice.DetailsErr
-}
-
 // decodeInvoice calls the function of [WithInvoiceDecoder]. Without one, or without a text, there are no details.
 func (o *order) decodeInvoice(raw json.RawMessage) (*InvoiceDetails, error) {
 	decode := o.client.cfg.decodeInvoice
@@ -331,9 +325,7 @@ func (r InvoiceRequest) Validate() error {
 // Equal reports whether two requests ask for the same invoice. It compares amounts by value, and ignores
 // the case of currencies and of UUIDs.
 func (r InvoiceRequest) Equal(other InvoiceRequest) bool {
-	return endpoint.SameID(r.OrderID, other.OrderID) && r.Price.Equal(other.Price) && r.Amount.Equal(other.Amount) &&
-		strings.EqualFold(r.BaseCurrency, other.BaseCurrency) &&
-		r.CoinSymbol == other.CoinSymbol && r.NetworkName == other.NetworkName
+	return r.Amount.Equal(other.Amount) && len(r.differences(other)) == 0
 }
 
 // check returns the first field that is not valid, the OrderID before others, and why.
@@ -356,16 +348,6 @@ func (r *InvoiceRequest) check() (name, reason string) {
 	return "", ""
 }
 
-// texts returns the fields that are text by their documented names, the required one first.
-func (r *InvoiceRequest) texts() []endpoint.Param {
-	return []endpoint.Param{
-		{Name: "orderId", Value: r.OrderID},
-		{Name: "baseCurrency", Value: r.BaseCurrency},
-		{Name: "coinSymbol", Value: r.CoinSymbol},
-		{Name: "networkName", Value: r.NetworkName},
-	}
-}
-
 // encode writes the body of the request: docs/interface.md, I-33 and I-113.
 func (o *order) encode(key string) []byte {
 	r, keyName, quote := &o.Request, "apiKey", `"`
@@ -379,9 +361,11 @@ func (o *order) encode(key string) []byte {
 	body = appendQuoted(body, key)
 	body = append(body, `,"price":`+quote+money.Format(r.Price)+quote+`,"orderId":`...)
 	body = appendQuoted(body, r.OrderID)
-	for _, optional := range r.texts()[1:] {
-		if optional.Value != "" {
-			body = appendQuoted(append(body, `,"`+optional.Name+`":`...), optional.Value)
+	for _, optional := range [...]struct{ name, text string }{
+		{"baseCurrency", r.BaseCurrency}, {"coinSymbol", r.CoinSymbol}, {"networkName", r.NetworkName},
+	} {
+		if optional.text != "" {
+			body = appendQuoted(append(body, `,"`+optional.name+`":`...), optional.text)
 		}
 	}
 	return append(body, `,"amount":`+quote+money.Format(r.Amount)+quote+`}`...)

@@ -188,8 +188,13 @@ func (c *call) reportAttempt() {
 		StatusCode: c.last.status, Err: c.failed(), Wait: c.next.Wait, Duration: time.Since(c.begun),
 	}
 	for _, d := range c.last.drift {
-		if c.isNewInWait(d) {
-			c.client.reportDrift(c.ctx, d)
+		if !c.isNewInWait(d) {
+			continue
+		}
+		for _, o := range c.client.observers {
+			if o.Drift != nil {
+				o.Drift(c.ctx, d)
+			}
 		}
 	}
 	for _, o := range c.client.observers {
@@ -213,14 +218,6 @@ func (c *call) isNewInWait(d Drift) bool {
 		seen[d] = true
 	}
 	return isNew
-}
-
-func (c *Client) reportDrift(ctx context.Context, d Drift) {
-	for _, o := range c.observers {
-		if o.Drift != nil {
-			o.Drift(ctx, d)
-		}
-	}
 }
 
 // driftKinds are the kinds of a [Drift] by those of a note.

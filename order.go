@@ -402,7 +402,8 @@ func (o *order) replay(known *OrderRecord) (*Invoice, error) {
 			invoice.GuardErr = errors.New(known.Cause)
 		}
 	}
-	o.decodeInto(invoice)
+	invoice.Details, invoice.DetailsErr = o.decodeInvoice(invoice.Raw)
+	o.ended.DetailsErr = invoice.DetailsErr
 	if !o.Request.differsFrom(known) {
 		return invoice, nil
 	}
