@@ -50,7 +50,7 @@ type Row[R any] struct {
 
 	Held     *R           // the attempt that was begun last, until it ends
 	Open     []Attempt[R] // attempts of unknown outcome, the first that was known first
-	Last     *R           // of an order without an invoice: the last attempt that created none, as the service or a person says
+	Last     *R           // of an order without an invoice: the last attempt that surely created none
 	Invoices []Attempt[R] // the invoice of the order, and further ones, which should not be
 	Bare     bool         // the first invoice exists, but its text is unknown
 	Findings []Finding    // all of them, the first one first

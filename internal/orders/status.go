@@ -75,7 +75,8 @@ type RecordedFinding interface {
 	}
 }
 
-// StatusOf returns an order as it was read: at now by the clock of the guard, and at readAt by the clock of the process.
+// StatusOf returns an order as it was read: at now by the clock of the guard, and at readAt by the clock of the
+// process.
 func StatusOf[S ~int8, F RecordedFinding, R Record[O, Q], O ~int8, Q Request[Q]](
 	row *Row[R], merchant, id string, now int64, readAt time.Time,
 ) Status[S, F, R] {
