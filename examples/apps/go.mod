@@ -9,6 +9,8 @@ replace (
 )
 
 require (
+	github.com/chromedp/cdproto v0.159.0
+	github.com/chromedp/chromedp v0.23.0
 	github.com/cryptogw/gateway v0.1.0
 	github.com/cryptogw/gateway/rivergateway v0.1.0
 	github.com/cryptogw/gateway/sqlguard v0.1.0
