@@ -136,7 +136,8 @@ func TestFlight_join(t *testing.T) {
 		{"an unknown outcome is replayed", busy, nil, nil, unknown, 1, 1},
 		{
 			"an unknown outcome is replayed, although the next call would send the order again", busy, nil,
-			[]gateway.Option{gateway.WithIdempotentOrders(), once()}, unknown, 1, 1,
+			[]gateway.Option{gateway.WithIdempotentOrders(), once()},
+			unknown, 1, 1,
 		},
 		{"after a refusal each call sends", no, no, nil, rejected, calls, calls},
 		{"after a refusal the next one succeeds", no, goodTrip, nil, succeeded, 2, 2},
