@@ -357,7 +357,7 @@ func (o *order) encode(key string) []byte {
 	if o.client.cfg.format.Numbers {
 		quote = ""
 	}
-	body := []byte(`{"` + keyName + `":`)
+	body := append(make([]byte, 0, 256), `{"`+keyName+`":`...)
 	body = appendQuoted(body, key)
 	body = append(body, `,"price":`+quote+money.Format(r.Price)+quote+`,"orderId":`...)
 	body = appendQuoted(body, r.OrderID)

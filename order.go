@@ -266,13 +266,14 @@ func (o *order) ask() (lease Lease, err error) {
 	return lease, err
 }
 
-// sendGranted sends the invoice with its lease, unless that may expire before the flight ends, or is for another request.
+// sendGranted sends the invoice with its lease, unless that may expire before the flight ends, or is for another
+// request.
 func (o *order) sendGranted() (*Invoice, error) {
 	o.flight.reach(granted)
 	longest := o.client.cfg.longestInvoice()
 	if left := time.Until(o.expires); left < longest && !o.expires.IsZero() {
-		return nil, o.refuse("WithOrderGuard", fmt.Sprintf("the lease of the order is %v, and a call may last %v by WithRetry: "+
-			"set a longer lease of the guard, or a shorter InvoiceTimeout",
+		return nil, o.refuse("WithOrderGuard", fmt.Sprintf("the lease of the order is %v, and a call may last %v by "+
+			"WithRetry: set a longer lease of the guard, or a shorter InvoiceTimeout",
 			left.Round(time.Millisecond), longest.Round(time.Millisecond)))
 	}
 	if o.Resubmit && o.before != nil && !o.before.Request.Equal(o.Request) {
