@@ -69,8 +69,8 @@ func (e envelope) mayHaveInvoice(text []byte, declared, orderID string) bool {
 	return e.isTwice || hasMessage(e.body, text, declared) || d.about(e.body, place{})
 }
 
-// hasMessage reports whether a response has the message of a success in its bytes, or in a text once unquoted. A declared
-// message may be too short to be looked for there: it is one only as a whole text then.
+// hasMessage reports whether a response has the message of a success in its bytes, or in a text once unquoted. A short
+// declared message counts only as a whole text.
 func hasMessage(body doc.Node, text []byte, declared string) bool {
 	const distinct = 16 // bytes
 	has := func(message string) bool { return bytes.Contains(text, []byte(message)) }

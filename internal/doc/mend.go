@@ -7,8 +7,8 @@ import (
 	"unicode/utf16"
 )
 
-// mend returns a copy of a text with U+FFFD in the place of bytes that are not UTF-8, and of escapes of half a
-// surrogate pair.
+// mend returns a copy of a text with U+FFFD in the place of what is no character: bytes that are not UTF-8, and escapes
+// of half a surrogate pair.
 func mend(text []byte) []byte {
 	mended := bytes.ToValidUTF8(text, []byte("\ufffd"))
 	for at := 0; ; {
