@@ -384,6 +384,48 @@ func TestFlight_recordsLater_unknownBefore(t *testing.T) {
 	})
 }
 
+// A recorder begins when the leader has decided about its call: calls that wait may be made again if that one may.
+func TestFlight_recordsLater_afterDecision(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		guard, trip := &flightGuard{}, reset
+		c := newClient(t, "http://localhost", gateway.WithOrderGuard(guard), gateway.WithIdempotentOrders(), once(), muted(),
+			slowly(time.Second, func(req *http.Request) (*http.Response, error) { return trip(req) }))
+		_, err := c.CreateInvoice(t.Context(), order("A-17"))
+		require.Equal(t, unknown, gateway.OutcomeOf(err))
+		var ends atomic.Int32
+		guard.end = func(context.Context, gateway.OrderRecord) error {
+			if ends.Add(1) == 1 {
+				return errors.New("the table is locked")
+			}
+			return nil
+		}
+		trip = statusTrip(422, refused("No."))
+		slow := endingContext{t.Context(), func() error {
+			if ends.Load() == 0 {
+				return nil
+			}
+			time.Sleep(5 * time.Second) // longer than the first pause of a recorder
+			return context.DeadlineExceeded
+		}}
+		go func() { _, _ = c.CreateInvoice(slow, order("A-17")) }()
+		synctest.Wait()
+		_, err = c.CreateInvoice(t.Context(), order("A-17"))
+		assertUnknownBefore(t, err)
+		assert.True(t, gateway.SafeToRetry(err))
+		require.NoError(t, c.Shutdown(t.Context()))
+		assert.EqualValues(t, 2, ends.Load())
+	})
+}
+
+// An endingContext ends as a function says.
+type endingContext struct {
+	context.Context
+	err func() error
+}
+
+func (c endingContext) Err() error { return c.err() }
+
 // A recorder ends once the guard says that it will always fail.
 func TestFlight_recordsLater_final(t *testing.T) {
 	t.Parallel()

@@ -325,7 +325,7 @@ func (o *order) release(failure error) (*Invoice, error) {
 			*result = landingOf(known)
 		}
 		if !isFinal(err) {
-			o.flight.recordLater(o, record)
+			defer o.flight.recordLater(o, record) // once it ends, others read the result
 		}
 	default:
 		if failure == nil && record.Cause != "" {
