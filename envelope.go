@@ -141,9 +141,9 @@ type refusal struct {
 }
 
 // messageNames are the plain names of members of a framework's error that may have its message, the best one first.
-// The last one stands for any other name with message, error or msg in it.
 var messageNames = [...]string{
-	"message", "msg", "detail", "description", "desc", "reason", "error", "err", "title", "details", "*",
+	"message", "messages", "errormessage", "msg", "detail", "description", "desc", "reason", "error", "err", "title",
+	"errors", "details",
 }
 
 // readRefusal reads an error response. Wrong says why its body is not JSON; nil if it is.
@@ -173,7 +173,7 @@ type texts struct {
 }
 
 // addMessage adds a text, or all texts of an object of lists, such as the errors of each field, or those of the best
-// member that has one, or else of a record in it.
+// member that has one, or of any other member that may have a message, or else of a record in it.
 func (t *texts) addMessage(body doc.Node) {
 	if hasListsAlone(body) {
 		t.add(body)
@@ -182,7 +182,7 @@ func (t *texts) addMessage(body doc.Node) {
 	before := len(t.all)
 	var named [len(messageNames)]doc.Node
 	for n := range body.Parts() {
-		if i := rankOf(plainName(n)); i >= 0 {
+		if i := slices.Index(messageNames[:], plainName(n)); i >= 0 {
 			named[i] = n
 		}
 	}
@@ -192,23 +192,28 @@ func (t *texts) addMessage(body doc.Node) {
 		}
 	}
 	for n := range body.Parts() {
+		if !mayHaveMessage(n) {
+			continue
+		}
+		if t.add(n); len(t.all) > before {
+			return
+		}
+	}
+	for n := range body.Parts() {
 		if isDone := t.size >= maxMessage || body.Kind() == '{' && len(t.all) > before; isDone {
 			return
 		}
-		if n.Kind() != '"' && rankOf(plainName(n)) < 0 {
+		if n.Kind() != '"' && !mayHaveMessage(n) {
 			t.addMessage(n)
 		}
 	}
 }
 
-// rankOf returns the place of a plain name in messageNames, or -1.
-func rankOf(name string) int {
-	for _, part := range [...]string{"message", "error", "msg"} {
-		if strings.Contains(name, part) && !slices.Contains(messageNames[:], name) {
-			return len(messageNames) - 1
-		}
-	}
-	return slices.Index(messageNames[:], name)
+// mayHaveMessage reports whether a member may have a message, by its name.
+func mayHaveMessage(n doc.Node) bool {
+	name := plainName(n)
+	return slices.Contains(messageNames[:], name) ||
+		strings.Contains(name, "message") || strings.Contains(name, "error") || strings.Contains(name, "msg")
 }
 
 // hasListsAlone reports whether a value has no parts that are not arrays of texts.
