@@ -291,6 +291,7 @@ func TestNode_Errorf(t *testing.T) {
 		{"long text", `"` + long + `"`, `"` + long[:58] + `…"`},
 		{"text of 64 bytes", `"` + strings.Repeat("a", 62) + `"`, `"` + strings.Repeat("a", 62) + `"`},
 		{"text of 65 bytes", `"` + strings.Repeat("a", 63) + `"`, `"` + strings.Repeat("a", 59) + `…"`},
+		{"a character across the end", `"` + strings.Repeat("a", 62) + `😀"`, `"` + strings.Repeat("a", 59) + `…"`},
 		{"a key", `"` + canary + `"`, `"[REDACTED]"`},
 		{"a key in escapes", `"\u0043` + canary[1:] + `"`, `"[REDACTED]"`},
 		{"a key across the end", `"` + strings.Repeat("x", 55) + canary + `"`, `"` + strings.Repeat("x", 55) + `[RED…"`},

@@ -213,7 +213,7 @@ func (n Node) shown() string {
 	const end = `…"`
 	switch n.Kind() {
 	case '"':
-		quoted, _ := jsontext.AppendQuote(nil, n.Beginning(maxValue))
+		quoted, _ := jsontext.AppendQuote(nil, n.Beginning(maxValue+utf8.UTFMax))
 		if len(quoted) <= maxValue {
 			return string(quoted)
 		}
