@@ -322,6 +322,7 @@ func TestEnvelope_refusedWithSuccess(t *testing.T) {
 		},
 		{"an empty array with another message", refused("Coin is not supported"), "Coin is not supported", "{}", nil},
 		{"an empty array without a message", `{"result":[]}`, "", "", nil},
+		{"an empty object without a message", `{"result":{}}`, "", "", nil},
 		{
 			"null with another message", `{"message":"` + missing + `","meta":{},"result":null}`, missing, "{}",
 			[]error{gateway.ErrMissingAPIKey},

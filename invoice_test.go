@@ -270,6 +270,7 @@ func TestClient_CreateInvoice_proof(t *testing.T) {
 		{"an error envelope with success", on{200, 201}, refused("Coin is not supported"), unknown, "Coin is not supported"},
 		{"messages of an error with success", on{201}, `{"message":["price must be positive"],"error":"Bad Request"}`, unknown, "price must be positive"},
 		{"an error in the record", on{201}, `{"message":"No.","result":{"error":"Bad Request"}}`, unknown, "No."},
+		{"another message and zero", on{200}, `{"message":"Order exists","result":0}`, unknown, "Order exists"},
 		{"another message and false", on{200}, `{"message":"Order exists","result":false}`, unknown, "Order exists"},
 		{"no body", on{200, 201}, "", unknown, ""},
 		{"a page with success", on{200, 201}, page, unknown, ""},
