@@ -155,6 +155,7 @@ func TestClient_WaitWithdrawal(t *testing.T) {
 		"the connection is lost":                      brokenConnect,
 		"no content":                                  statusTrip(204, ""),
 		"half a body":                                 statusTrip(201, enveloped(withdrawalJSON)[:50]),
+		"half a refusal":                              statusTrip(400, `{"message":"No.","result":`),
 		"a body that is cut":                          statusTrip(201, enveloped(withdrawalJSON), "Content-Length", "9999"),
 		"a redirect":                                  statusTrip(302, "", "Location", "https://login.example/"),
 		"an error text in a 2xx without a result":     statusTrip(200, `{"message":"Maintenance.","meta":{}}`),
