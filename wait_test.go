@@ -155,7 +155,6 @@ func TestClient_WaitWithdrawal(t *testing.T) {
 		"the connection is lost":                      brokenConnect,
 		"no content":                                  statusTrip(204, ""),
 		"half a body":                                 statusTrip(201, enveloped(withdrawalJSON)[:50]),
-		"half a refusal":                              statusTrip(400, `{"message":"No.","result":`),
 		"a body that is cut":                          statusTrip(201, enveloped(withdrawalJSON), "Content-Length", "9999"),
 		"a redirect":                                  statusTrip(302, "", "Location", "https://login.example/"),
 		"an error text in a 2xx without a result":     statusTrip(200, `{"message":"Maintenance.","meta":{}}`),
@@ -214,6 +213,18 @@ func TestClient_WaitWithdrawal_refused(t *testing.T) {
 			assert.True(t, tt.sentinel == nil || errors.Is(err, tt.sentinel))
 		})
 	}
+}
+
+// Half a refusal ends no wait, even for a withdrawal that was never seen.
+// I-171
+func TestClient_WaitWithdrawal_halfRefused(t *testing.T) {
+	t.Parallel()
+	inBubble(t, "400", func(t *testing.T) {
+		half := statusTrip(400, `{"message":"No.","result":`)
+		p := paced(t, gateway.RetryPolicy{MaxAttempts: 1}, half, withdrawalIn("COMPLETED"))
+		_, err := p.client.WaitWithdrawal(lasting(t, time.Hour), requestID, gateway.WaitOptions{})
+		assert.NoError(t, err)
+	})
 }
 
 // assertGivenUp asserts that a refusal has ended a wait, and which status was seen last.
