@@ -95,6 +95,10 @@ func TestProbe_invoice(t *testing.T) {
 			exitDiffers, "succeeded succeeded", " TXguLRFt ", "Give readInvoice to gateway.WithInvoiceDecoder, to show a buyer where to pay.",
 		},
 		{
+			"members of the name of the key", "", 200, `{"KEY":{"id":"i-1"}}`,
+			exitUnknown, "unknown ", "", "An invoice may exist: look the order up at the gateway before you run this again.",
+		},
+		{
 			"a token alone", "", 200, `{"token":"t-1"}`,
 			exitUnknown, "unknown ", "", "An invoice may exist: look the order up at the gateway before you run this again.",
 		},

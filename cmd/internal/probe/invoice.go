@@ -56,7 +56,7 @@ func CreateInvoice(ctx context.Context, newClient newClient, r gateway.InvoiceRe
 	_, err = client.CreateInvoice(ctx, r, gateway.WithResponse(&response))
 	i.Outcome, i.Status, i.Message, i.Result = gateway.OutcomeOf(err), response.StatusCode, response.Message, response.Result
 	i.readError(err)
-	i.decode(newClient, &got, response.Result)
+	i.decode(newClient, &got)
 	i.advise(form)
 	return i, err
 }
@@ -92,16 +92,12 @@ func (i *Invoice) readError(err error) {
 	}
 }
 
-// decode finds out what a decoder can read in the result, or in the whole body without an envelope, and whether the client
-// believes it.
-func (i *Invoice) decode(newClient newClient, got *recorder, result json.RawMessage) {
+// decode finds out what a decoder can read in the result, and whether the client believes it.
+func (i *Invoice) decode(newClient newClient, got *recorder) {
 	if i.Status < 200 || i.Status > 299 {
 		return
 	}
-	if result == nil {
-		result = got.body.Bytes()
-	}
-	reads := newDecoder(result, i.Request.OrderID)
+	reads := newDecoder(i.Result, i.Request.OrderID)
 	if reads == nil {
 		return
 	}
