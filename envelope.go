@@ -97,15 +97,15 @@ func (e envelope) check() *doc.Error {
 	}
 }
 
-// isRefusal reports whether a body of 2xx is an error of the service: it has no message of a success, and an empty
-// result, or another message and none.
+// isRefusal reports whether a body of 2xx is an error of the service: it lacks the message of a success, and has an
+// empty result, or another message and no result.
 func (e envelope) isRefusal() bool {
 	hasPart := e.message != "" || e.result.Kind() == '[' || e.result.Kind() == '{'
 	return !e.success && hasPart && !e.result.Holds()
 }
 
-// refusesInvoice reports whether a body of 2xx without the message of a success is an error of the service. It is one
-// too if it reports a failure, or has a result that cannot be an invoice.
+// refusesInvoice reports whether a body of 2xx is an error of the service, as isRefusal does. Without the message of a
+// success, a reported failure and a result that cannot be an invoice are errors, too.
 func (e envelope) refusesInvoice() bool {
 	cannotBe := strings.ContainsRune("tf0", rune(e.result.Kind()))
 	return e.isRefusal() || !e.success && (cannotBe || e.reportsFailure() || reportsFailure(e.record()))

@@ -131,7 +131,7 @@ func (d *Doc) parse(text []byte, keys redact.Redactor, most int, opts []jsontext
 	return &Error{Err: err, Syntax: true}
 }
 
-// A tooLarge is the error of a text with more values than so many.
+// A tooLarge is the error of a text with more values than this number.
 type tooLarge int
 
 func (most tooLarge) Error() string {
