@@ -342,15 +342,16 @@ func (f *flight) await(o *order) (landing, error) {
 	if o.Request.differsFrom(&OrderRecord{Request: f.request}) {
 		return landing{}, o.guardError(ErrOrderInFlight)
 	}
-	timer := time.NewTimer(time.Until(o.until))
-	defer timer.Stop()
+	waiting, cancel := context.WithDeadline(o.ctx, o.until)
+	defer cancel()
 	for ; changed != nil; result, changed = f.look() {
 		select {
 		case <-changed:
-		case <-timer.C:
+		case <-waiting.Done():
+			if o.ctx.Err() != nil {
+				return landing{}, o.waitEnded()
+			}
 			return landing{}, o.guardError(ErrOrderInFlight)
-		case <-o.ctx.Done():
-			return landing{}, o.waitEnded()
 		}
 	}
 	return result, nil
