@@ -3,7 +3,6 @@ package attempt
 import (
 	"context"
 	"errors"
-	"time"
 )
 
 // A detached context keeps the values and the deadline of the caller's context, and does not end with
@@ -23,14 +22,13 @@ func (a *attempt) callerEnded(ctx, caller context.Context) {
 		if !bounded {
 			return
 		}
-		timer := time.NewTimer(time.Until(deadline))
-		defer timer.Stop()
-		select {
-		case <-ctx.Done():
+		expired, cancel := context.WithDeadline(ctx, deadline)
+		defer cancel()
+		<-expired.Done()
+		if ctx.Err() != nil {
 			return
-		case <-timer.C:
-			why = context.DeadlineExceeded
 		}
+		why = context.DeadlineExceeded
 	}
 	a.ended.Store(&why)
 	a.cancel()
