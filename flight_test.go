@@ -357,18 +357,25 @@ func TestFlight_recordsLater(t *testing.T) {
 	}
 }
 
+// sendsAgain returns a client and its guard, for which the outcome of order A-17 is unknown. Later attempts end as then
+// says, after a second.
+func sendsAgain(t *testing.T, then tripper) (*gateway.Client, *flightGuard) {
+	guard, trip := &flightGuard{}, reset
+	c := newClient(t, "http://localhost", gateway.WithOrderGuard(guard), gateway.WithIdempotentOrders(), once(), muted(),
+		slowly(time.Second, func(req *http.Request) (*http.Response, error) { return trip(req) }))
+	_, err := c.CreateInvoice(t.Context(), order("A-17"))
+	require.Equal(t, unknown, gateway.OutcomeOf(err))
+	trip = then
+	return c, guard
+}
+
 // If the guard cannot record that an order of unknown outcome was refused when it was sent again, calls that wait learn at
 // once that it is still unknown, and may be made again if theirs is the same request.
 func TestFlight_recordsLater_unknownBefore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		guard, trip := &flightGuard{}, reset
-		c := newClient(t, "http://localhost", gateway.WithOrderGuard(guard), gateway.WithIdempotentOrders(), once(), muted(),
-			slowly(time.Second, func(req *http.Request) (*http.Response, error) { return trip(req) }))
-		_, err := c.CreateInvoice(t.Context(), order("A-17"))
-		require.Equal(t, unknown, gateway.OutcomeOf(err))
+		c, guard := sendsAgain(t, statusTrip(429, refused("Slower.")))
 		guard.end = func(context.Context, gateway.OrderRecord) error { return errors.New("the table is locked") }
-		trip = statusTrip(429, refused("Slower."))
 		begun := time.Now()
 		atOnce(2, func(int) {
 			_, err := c.CreateInvoice(t.Context(), order("A-17"))
@@ -378,7 +385,7 @@ func TestFlight_recordsLater_unknownBefore(t *testing.T) {
 		})
 		other := order("A-17")
 		otherPrice(&other)
-		_, err = c.CreateInvoice(t.Context(), other)
+		_, err := c.CreateInvoice(t.Context(), other)
 		assertUnknownBefore(t, err)
 		assert.False(t, gateway.SafeToRetry(err))
 	})
@@ -388,11 +395,7 @@ func TestFlight_recordsLater_unknownBefore(t *testing.T) {
 func TestFlight_recordsLater_afterDecision(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		guard, trip := &flightGuard{}, reset
-		c := newClient(t, "http://localhost", gateway.WithOrderGuard(guard), gateway.WithIdempotentOrders(), once(), muted(),
-			slowly(time.Second, func(req *http.Request) (*http.Response, error) { return trip(req) }))
-		_, err := c.CreateInvoice(t.Context(), order("A-17"))
-		require.Equal(t, unknown, gateway.OutcomeOf(err))
+		c, guard := sendsAgain(t, statusTrip(422, refused("No.")))
 		var ends atomic.Int32
 		guard.end = func(context.Context, gateway.OrderRecord) error {
 			if ends.Add(1) == 1 {
@@ -400,7 +403,6 @@ func TestFlight_recordsLater_afterDecision(t *testing.T) {
 			}
 			return nil
 		}
-		trip = statusTrip(422, refused("No."))
 		slow := endingContext{t.Context(), func() error {
 			if ends.Load() == 0 {
 				return nil
@@ -410,7 +412,7 @@ func TestFlight_recordsLater_afterDecision(t *testing.T) {
 		}}
 		go func() { _, _ = c.CreateInvoice(slow, order("A-17")) }()
 		synctest.Wait()
-		_, err = c.CreateInvoice(t.Context(), order("A-17"))
+		_, err := c.CreateInvoice(t.Context(), order("A-17"))
 		assertUnknownBefore(t, err)
 		assert.True(t, gateway.SafeToRetry(err))
 		require.NoError(t, c.Shutdown(t.Context()))
