@@ -325,7 +325,7 @@ func (o *order) release(failure error) (*Invoice, error) {
 			*result = landingOf(known)
 		}
 		if !isFinal(err) {
-			defer o.flight.recordLater(o, record) // once it ends, others read the result
+			defer o.flight.recordLater(o, record) // when the result is whole: other calls read it once this has recorded
 		}
 	default:
 		if failure == nil && record.Cause != "" {
