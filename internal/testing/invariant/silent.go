@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"reflect"
 	"strings"
+	"time"
 	"unsafe"
 )
 
@@ -58,7 +59,8 @@ func (d *dump) walk(v reflect.Value) {
 	case reflect.String:
 		fmt.Fprintf(&d.out, "%s\n", v.String())
 	case reflect.Pointer:
-		if !v.IsNil() && d.first(v) {
+		isLocation := v.Type() == reflect.TypeFor[*time.Location]() // another goroutine may set time.Local at its first use
+		if !v.IsNil() && !isLocation && d.first(v) {
 			d.walk(v.Elem())
 		}
 	case reflect.Interface:
